@@ -1,0 +1,83 @@
+// Package backends is the one table from a URL scheme to the package that
+// opens it. A new queue is one package and one line here.
+package backends
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"queuelab/backends/kafka"
+	"queuelab/backends/memory"
+	"queuelab/backends/rabbitmq"
+	"queuelab/backends/redislist"
+	"queuelab/backends/redispubsub"
+	"queuelab/backends/redisstreams"
+	"queuelab/queue"
+)
+
+// Backend is one row of the table.
+type Backend struct {
+	Name       string // as in results and after --queue
+	Scheme     string
+	DefaultURL string
+	Summary    string // one line for people
+	Open       func(ctx context.Context, u *url.URL) (queue.Queue, error)
+}
+
+// All lists every backend, in the order in which tables show them.
+func All() []Backend {
+	return []Backend{
+		{"memory", "memory", "memory://orders?capacity=1024", "a bounded channel in this process", memory.Open},
+		{"redis-list", "redis+list", "redis+list://127.0.0.1:6379/0?queue=orders", "Redis List, LPUSH and BRPOP", redislist.Open},
+		{"redis-pubsub", "redis+pubsub", "redis+pubsub://127.0.0.1:6379/0?queue=orders", "Redis Pub/Sub, broadcast", redispubsub.Open},
+		{"redis-streams", "redis+streams", "redis+streams://127.0.0.1:6379/0?queue=orders", "Redis Streams with a consumer group", redisstreams.Open},
+		{"rabbitmq", "amqp", "amqp://guest:guest@127.0.0.1:5672/?queue=orders", "RabbitMQ, confirms and manual acks", rabbitmq.Open},
+		{"kafka", "kafka", "kafka://127.0.0.1:9092/orders", "Kafka, consumer group", kafka.Open},
+	}
+}
+
+// Lookup finds the backend of a name or of a URL's scheme.
+func Lookup(nameOrURL string) (Backend, error) {
+	scheme, _, isURL := strings.Cut(nameOrURL, "://")
+	var names, schemes []string
+	for _, b := range All() {
+		if isURL && b.Scheme == scheme || !isURL && b.Name == nameOrURL {
+			return b, nil
+		}
+		names, schemes = append(names, b.Name), append(schemes, b.Scheme)
+	}
+	if isURL {
+		return Backend{}, fmt.Errorf("unknown queue scheme %q: the known ones are %s", scheme, strings.Join(schemes, ", "))
+	}
+	return Backend{}, fmt.Errorf("unknown queue %q: give a URL, or one of %s", nameOrURL, strings.Join(names, ", "))
+}
+
+// Open opens the queue that a URL names; a bare backend name stands for that
+// backend's default URL. Passwords are redacted in every error.
+func Open(ctx context.Context, nameOrURL string) (queue.Queue, error) {
+	b, err := Lookup(nameOrURL)
+	if err != nil {
+		return nil, err
+	}
+	raw := nameOrURL
+	if !strings.Contains(raw, "://") {
+		raw = b.DefaultURL
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		// The error of url.Parse quotes the whole URL, password and all.
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err
+		}
+		return nil, fmt.Errorf("queue URL of scheme %s: %w", b.Scheme, err)
+	}
+	q, err := b.Open(ctx, u)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", u.Redacted(), err)
+	}
+	return q, nil
+}

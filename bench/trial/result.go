@@ -1,0 +1,156 @@
+// Package trial runs measurements: it turns a setting, a load and a fault into
+// trials, judges each by its ledger, and gathers them into cells.
+package trial
+
+import (
+	"time"
+
+	"queuelab/bench/ledger"
+)
+
+// Schema is the version of Result's JSON form. Fields are added, never renamed.
+const Schema = 1
+
+// Result is one run of queuelab, as written to result.json.
+type Result struct {
+	Schema int    `json:"schema"`
+	Run    Run    `json:"run"`
+	Cells  []Cell `json:"cells"`
+}
+
+// Run says when, where and how the cells were measured.
+type Run struct {
+	ID         string    `json:"id"`
+	StartedAt  time.Time `json:"startedAt"`
+	FinishedAt time.Time `json:"finishedAt"`
+	Complete   bool      `json:"complete"` // false: interrupted, what was finished is here
+	Commit     string    `json:"commit"`
+	GoVersion  string    `json:"goVersion"`
+	Suite      string    `json:"suite"`
+	Args       []string  `json:"args"` // passwords redacted
+	Host       Host      `json:"host"`
+}
+
+// Host is the machine that measured.
+type Host struct {
+	CPU         string  `json:"cpu"`
+	Cores       int     `json:"cores"`
+	Kernel      string  `json:"kernel"`
+	MemoryBytes int64   `json:"memoryBytes"`
+	FsyncMicros Fsync   `json:"fsyncMicros"`
+	Load1       float64 `json:"load1"` // load average over one minute, before the run
+}
+
+// Fsync is the latency of write and fsync of 4 KiB in the brokers' directory.
+type Fsync struct {
+	P50 int64 `json:"p50"`
+	P99 int64 `json:"p99"`
+}
+
+// Broker is the program behind a cell.
+type Broker struct {
+	Name     string `json:"name"` // "none" for the memory queue
+	Version  string `json:"version"`
+	Emulated bool   `json:"emulated"` // a stand-in: never ranked
+}
+
+// The tests, faults and verdicts by their names in the result.
+const (
+	TestLatency    = "latency"
+	TestThroughput = "throughput"
+	TestCrash      = "crash"
+	TestSale       = "sale"
+
+	FaultNone                  = "none"
+	FaultConsumerKillMidHandle = "consumer-kill-mid-handle"
+	FaultConsumerKillBeforeAck = "consumer-kill-before-ack"
+	FaultBrokerKill            = "broker-kill"
+	FaultServiceKill           = "service-kill"
+
+	VerdictAsExpected    = "as expected"
+	VerdictContradiction = "contradiction"
+	VerdictNotReproduced = "not reproduced" // the expected loss did not show in these trials
+	VerdictOracleUpdate  = "oracle update"  // deviates from a row that was only deduced
+	VerdictSaturated     = "saturated"
+	VerdictInvalid       = "invalid"
+	VerdictSkipped       = "skipped"
+	VerdictNotApplicable = "not applicable"
+)
+
+// Cell is one setting under one test and fault, over all its trials. Counts
+// are sums over the valid trials.
+type Cell struct {
+	Backend        string   `json:"backend"` // setting "a/b" is backend a, setting b
+	Setting        string   `json:"setting"`
+	Broker         Broker   `json:"broker"`
+	Test           string   `json:"test"`
+	Fault          string   `json:"fault"`
+	Seed           uint64   `json:"seed"`
+	Trials         int      `json:"trials"`
+	Valid          int      `json:"valid"`
+	InvalidReasons []string `json:"invalidReasons"` // also why a cell was skipped
+
+	ledger.Counts
+
+	BacklogAtFault    int64             `json:"backlogAtFault"` // in the broker, frozen, when the fault struck
+	Consumers         int               `json:"consumers"`      // processes
+	Concurrency       int               `json:"concurrency"`    // handlers in one consumer
+	Prefetch          int               `json:"prefetch"`
+	PayloadBytes      int               `json:"payloadBytes"`
+	EffectiveSettings map[string]string `json:"effectiveSettings"` // read back from the broker, and the client's URL
+
+	RecoveryMillis *Recovery `json:"recoveryMillis,omitempty"` // fault to the first delivery after it
+	LatencyMicros  *Latency  `json:"latencyMicros,omitempty"`
+	RatePerSecond  float64   `json:"ratePerSecond"` // offered in a latency cell, held in a throughput cell
+	LoopModel      string    `json:"loopModel"`     // "open", from the due time, or "closed"
+	Sale           *Sale     `json:"sale,omitempty"`
+
+	Expected *Expected `json:"expected,omitempty"`
+	Verdict  string    `json:"verdict"`
+	Note     string    `json:"note"` // what this number of trials can and cannot bound, or what is odd about it
+
+	WallMillis int64 `json:"wallMillis"` // what the cell cost to measure
+}
+
+// Percentiles of a latency in microseconds, with how many were measured.
+type Percentiles struct {
+	P50  int64 `json:"p50"`
+	P90  int64 `json:"p90"`
+	P99  int64 `json:"p99"`
+	P999 int64 `json:"p999"`
+	Max  int64 `json:"max"`
+	N    int64 `json:"n"`
+}
+
+// Latency counts from the due time of each message.
+type Latency struct {
+	Publish  Percentiles `json:"publish"`  // due to accepted
+	EndToEnd Percentiles `json:"endToEnd"` // due to delivered
+}
+
+// Recovery is the time without service after a fault, over the trials.
+type Recovery struct {
+	P50 int64 `json:"p50"`
+	Max int64 `json:"max"`
+}
+
+// Sale is what the business saw.
+type Sale struct {
+	Buyers     int `json:"buyers"`
+	Stock      int `json:"stock"`
+	Sold       int `json:"sold"` // orders in the database
+	Oversold   int `json:"oversold"`
+	Undersold  int `json:"undersold"`
+	Double     int `json:"double"`     // orders beyond one per buyer
+	Waiting    int `json:"waiting"`    // told "queued", and no final answer by the deadline
+	LostOrders int `json:"lostOrders"` // told "queued", and no order
+}
+
+// Expected is the oracle's row for a cell, with its bound for these trials.
+type Expected struct {
+	Lost        string `json:"lost"`        // as the oracle has it
+	Redelivered string `json:"redelivered"` // as the oracle has it
+	LostAtMost  *int64 `json:"lostAtMost"`  // the bound computed from the trials' facts; null: none
+	Basis       string `json:"basis"`       // V measured, S from a source, D deduced
+	Why         string `json:"why"`
+}
