@@ -83,6 +83,8 @@ type Cell struct {
 	Backend        string   `json:"backend"` // setting "a/b" is backend a, setting b
 	Setting        string   `json:"setting"`
 	Broker         Broker   `json:"broker"`
+	Guarantee      string   `json:"guarantee"` // queue.Guarantee in words; "": the queue was never opened
+	Confirm        string   `json:"confirm"`   // queue.Confirm in words: who had an accepted message
 	Test           string   `json:"test"`
 	Fault          string   `json:"fault"`
 	Seed           uint64   `json:"seed"`
