@@ -1,14 +1,173 @@
+// Package redislist is a queue on a Redis List: LPUSH and BRPOP.
+//
+// # Delivery
+//
+// At most once. BRPOP removes what it delivers: there is nothing to ack, and
+// nothing left to give back. Ack only settles the delivery in this process and
+// never fails; Nack is queue.ErrUnsupported. Consumers compete. The list is first
+// in, first out, so one consumer sees a key's messages in publish order.
+//
+// # URL
+//
+//	redis+list://[user:password@]host[:6379][/db]?queue=orders
+//
+//	queue=NAME      the list is list:{NAME}; required
+//	batch=N         most messages popped at once, 1 to 1000; default 1. Above 1
+//	                needs Redis 7. What a killed consumer loses is a batch
+//	pipeline=N      most messages of concurrent publishes in one LPUSH; default 512
+//	timeout=D       to connect, and for an answer; default 3s
+//	preset=latency  batch=1
+//	preset=throughput  batch=100
+//
+// # Crash behaviour
+//
+// A consumer that is killed loses what it had popped: one message with batch=1,
+// at most a batch otherwise. Likewise one pop is lost with each connection that
+// breaks while its reply is under way: the list cannot tell that nobody heard it.
+// A consumer that has silently vanished is handed messages for one more second
+// at most. A Receive that is cancelled loses nothing: its late reply is kept for
+// the next one, and Close pushes it back to where it came from.
+//
+// What a killed broker keeps is its own setting, which Open reads: without an
+// append-only file it forgets everything. A publish whose reply is lost is
+// unknown and is never sent again by this package, so it is stored once or not at
+// all.
+//
+// go-redis logs a failed dial to standard error. Its logger belongs to the whole
+// process, so this package leaves it alone; a program may call redis.SetLogger.
 package redislist
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 
+	"github.com/redis/go-redis/v9"
+
+	"queuelab/backends/internal/envelope"
+	"queuelab/backends/internal/params"
+	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
 
-// Open opens the queue that u names.
+type list struct {
+	server   redisconn.Server
+	control  *redis.Client
+	key      string
+	batch    int
+	pipeline int
+	caps     queue.Capabilities
+	children redisconn.Children
+}
+
+// Open opens the queue that u names. It verifies that the server answers and
+// reads how it keeps its data.
 func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
-	return nil, errors.New("redislist: stub of the first slice, replaced by its package's own work")
+	p := params.New(u)
+	p.Preset(map[string]map[string]string{
+		"latency":    {"batch": "1"},
+		"throughput": {"batch": "100"},
+	})
+	server, err := redisconn.Parse(u, p)
+	name := p.Name("queue", "")
+	q := &list{
+		server:   server,
+		key:      "list:{" + name + "}",
+		batch:    p.Int("batch", 1, 1, 1000),
+		pipeline: p.Int("pipeline", 512, 1, 10000),
+	}
+	if name == "" {
+		err = errors.Join(err, errors.New("the parameter queue=NAME is missing"))
+	}
+	if err := errors.Join(err, p.Err()); err != nil {
+		return nil, err
+	}
+	q.control = server.Client(2)
+	facts, err := server.Inspect(ctx, q.control)
+	if err == nil && q.batch > 1 && facts.Version != "" && facts.Major() < 7 {
+		err = fmt.Errorf("batch=%d needs Redis 7 or later (BLMPOP), the server is %s", q.batch, facts.Version)
+	}
+	if err != nil {
+		return nil, errors.Join(err, q.control.Close())
+	}
+	q.caps = queue.Capabilities{
+		Guarantee:     queue.AtMostOnce,
+		Confirm:       facts.Confirm(),
+		Attempts:      queue.NotCounted,
+		OrderedPerKey: true,
+		Stored:        true,
+		Durable:       facts.Durable(),
+		Shared:        true,
+	}
+	return q, nil
+}
+
+// Capabilities implements queue.Queue.
+func (q *list) Capabilities() queue.Capabilities { return q.caps }
+
+// Publisher implements queue.Queue.
+func (q *list) Publisher(ctx context.Context) (queue.Publisher, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var p *redisconn.Publisher[[]byte]
+	p = redisconn.NewPublisher(q.server.Client(2), q.pipeline, encode, size, q.push,
+		func() { q.children.Remove(p) })
+	if err := q.children.Add(p); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func encode(m queue.Message) []byte {
+	return envelope.Append(make([]byte, 0, envelope.Size(m)), m)
+}
+
+func size(v []byte) int { return len(v) }
+
+// push is one command for all: the server takes all of them or none.
+func (q *list) push(ctx context.Context, c *redis.Client, values [][]byte, results []redisconn.Sent) {
+	args := make([]any, 0, len(values)+2)
+	args = append(args, "lpush", q.key)
+	for _, v := range values {
+		args = append(args, v)
+	}
+	err := c.Process(ctx, redis.NewIntCmd(ctx, args...))
+	for i := range results {
+		results[i].Err = err
+	}
+}
+
+// Backlog implements queue.Backlogger. A list knows nothing of deliveries.
+func (q *list) Backlog(ctx context.Context) (queue.Backlog, error) {
+	n, err := q.control.LLen(ctx, q.key).Result()
+	if err != nil {
+		return queue.Backlog{}, q.wrap("count the backlog", err)
+	}
+	return queue.Backlog{Ready: n, InFlight: -1, Dead: -1}, nil
+}
+
+// Delete implements queue.Queue.
+func (q *list) Delete(ctx context.Context) error {
+	if err := q.control.Unlink(ctx, q.key).Err(); err != nil {
+		return q.wrap("delete", err)
+	}
+	return nil
+}
+
+func (q *list) wrap(op string, err error) error {
+	if errors.Is(err, redis.ErrClosed) {
+		return queue.ErrClosed
+	}
+	return fmt.Errorf("redis-list %s: %w", op, err)
+}
+
+// Close implements queue.Queue.
+func (q *list) Close() error {
+	first, err := q.children.CloseAll()
+	if !first {
+		return nil
+	}
+	return errors.Join(err, q.control.Close())
 }

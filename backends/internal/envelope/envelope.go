@@ -1,0 +1,118 @@
+// Package envelope is how a message travels as one Redis value: on a list and
+// over Pub/Sub there are no fields to put the id, key and headers into.
+//
+// Layout: a version byte, then id, key, the number of headers, and each
+// header's name and value, every text with its length before it as an unsigned
+// varint; what remains is the body.
+package envelope
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"queuelab/queue"
+)
+
+// version is a byte that no text starts with, so that a value which somebody
+// typed into redis-cli is recognised as foreign.
+const version = 0x01
+
+// ErrForeign: the value was not made by Append.
+var ErrForeign = errors.New("not a message of this queue")
+
+// Append appends the encoded message to dst.
+func Append(dst []byte, m queue.Message) []byte {
+	dst = append(dst, version)
+	dst = appendText(dst, m.ID)
+	dst = appendText(dst, m.Key)
+	dst = binary.AppendUvarint(dst, uint64(len(m.Headers)))
+	for name, value := range m.Headers {
+		dst = appendText(dst, name)
+		dst = appendText(dst, value)
+	}
+	return append(dst, m.Body...)
+}
+
+// Size is an upper bound of what Append adds, so that one allocation is enough.
+func Size(m queue.Message) int {
+	n := 1 + 3*binary.MaxVarintLen32 + len(m.ID) + len(m.Key) + len(m.Body)
+	for name, value := range m.Headers {
+		n += 2*binary.MaxVarintLen32 + len(name) + len(value)
+	}
+	return n
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// Decode is the inverse of Append. The texts of the message share v's memory;
+// the body is a copy, since a consumer may do with it what it likes. An error
+// wraps ErrForeign and never quotes the value.
+func Decode(v string) (queue.Message, error) {
+	d := decoder{rest: v}
+	if !d.version() {
+		return queue.Message{}, fmt.Errorf("%w: %d bytes without its mark", ErrForeign, len(v))
+	}
+	m := queue.Message{ID: d.text(), Key: d.text()}
+	// A header takes two bytes at least: a count beyond that is no count, and
+	// must not become an allocation.
+	n := d.number()
+	if n > uint64(len(d.rest))/2 {
+		d.bad = true
+	}
+	if n > 0 && !d.bad {
+		m.Headers = make(map[string]string, n)
+		for range n {
+			name := d.text()
+			m.Headers[name] = d.text()
+		}
+		if uint64(len(m.Headers)) != n {
+			d.bad = true
+		}
+	}
+	if d.bad || m.ID == "" {
+		return queue.Message{}, fmt.Errorf("%w: %d bytes with a broken head", ErrForeign, len(v))
+	}
+	m.Body = []byte(d.rest)
+	return m, nil
+}
+
+type decoder struct {
+	rest string
+	bad  bool
+}
+
+func (d *decoder) version() bool {
+	if d.rest == "" || d.rest[0] != version {
+		return false
+	}
+	d.rest = d.rest[1:]
+	return true
+}
+
+func (d *decoder) number() uint64 {
+	var n uint64
+	for i := 0; i < len(d.rest) && i < binary.MaxVarintLen64; i++ {
+		b := d.rest[i]
+		n |= uint64(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			d.rest = d.rest[i+1:]
+			return n
+		}
+	}
+	d.bad = true
+	return 0
+}
+
+func (d *decoder) text() string {
+	n := d.number()
+	if d.bad || n > uint64(len(d.rest)) {
+		d.bad = true
+		return ""
+	}
+	s := d.rest[:n]
+	d.rest = d.rest[n:]
+	return s
+}

@@ -1,0 +1,156 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"queuelab/queue"
+)
+
+// Sent is what the server made of one message.
+type Sent struct {
+	Err       error // nil: accepted; otherwise Outcome tells
+	Receivers int64 // Pub/Sub only
+}
+
+// Publisher is the publisher of every Redis queue; they differ in how a message
+// is put into a command and how commands are sent. It implements
+// queue.Publisher.
+type Publisher[T any] struct {
+	encode func(queue.Message) T
+	client *redis.Client
+	shared *Coalescer[T, Sent]
+	once   sync.Once
+	err    error
+	closed func()
+}
+
+// closePatience bounds how long a Close waits for publishes in flight.
+const closePatience = 5 * time.Second
+
+// NewPublisher opens a publisher on a client of its own, which Close closes.
+// Messages are encoded by the caller's goroutine, so that what Publish was given
+// is the caller's again when it returns, however it returns.
+func NewPublisher[T any](client *redis.Client, limit int, encode func(queue.Message) T, size func(T) int,
+	send func(ctx context.Context, c *redis.Client, items []T, results []Sent), closed func()) *Publisher[T] {
+	p := &Publisher[T]{encode: encode, client: client, closed: closed}
+	p.shared = NewCoalescer(limit, size, func(items []T, results []Sent) {
+		// No caller's context: the round trip is everybody's. The client's
+		// timeouts bound it.
+		send(context.Background(), client, items, results)
+	})
+	return p
+}
+
+// Publish implements queue.Publisher.
+func (p *Publisher[T]) Publish(ctx context.Context, msgs ...queue.Message) error {
+	_, err := p.publish(ctx, msgs)
+	return err
+}
+
+// PublishCounted implements queue.ReceiverCounter where the queue offers it.
+func (p *Publisher[T]) PublishCounted(ctx context.Context, msgs ...queue.Message) ([]int64, error) {
+	sent, err := p.publish(ctx, msgs)
+	receivers := make([]int64, len(msgs))
+	for i := range sent {
+		receivers[i] = sent[i].Receivers
+	}
+	return receivers, err
+}
+
+func (p *Publisher[T]) publish(ctx context.Context, msgs []queue.Message) ([]Sent, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	items := make([]T, len(msgs))
+	for i, m := range msgs {
+		if m.ID == "" {
+			return nil, queue.Reject(fmt.Errorf("publish: message %d of %d has no id", i+1, len(msgs)))
+		}
+		items[i] = p.encode(m)
+	}
+	if len(items) == 0 {
+		return nil, nil
+	}
+	results, sent, err := p.shared.Do(ctx, items)
+	if errors.Is(err, queue.ErrClosed) {
+		return nil, err
+	}
+	if err != nil { // the context ended
+		return nil, outcomes(len(msgs), func(i int) error {
+			if i < sent {
+				return err
+			}
+			return queue.Reject(err)
+		})
+	}
+	for i := range results {
+		if results[i].Err != nil {
+			return results, outcomes(len(msgs), func(i int) error { return results[i].Err })
+		}
+	}
+	return results, nil
+}
+
+func outcomes(n int, result func(i int) error) error {
+	pe := &queue.PublishError{Outcomes: make([]queue.Outcome, n)}
+	for i := range n {
+		err := result(i)
+		if errors.Is(err, queue.ErrRejected) {
+			pe.Outcomes[i] = queue.Rejected
+		} else {
+			pe.Outcomes[i] = Outcome(err)
+		}
+		if pe.Err == nil && err != nil {
+			pe.Err = fmt.Errorf("publish: %w", err)
+		}
+	}
+	return pe
+}
+
+// Close implements queue.Publisher.
+func (p *Publisher[T]) Close() error {
+	p.once.Do(func() {
+		p.shared.Close(closePatience)
+		if err := p.client.Close(); err != nil {
+			p.err = fmt.Errorf("close the publisher's connections: %w", err)
+		}
+		p.closed()
+	})
+	return p.err
+}
+
+// Pipeline sends one command per message, and fills in each one's error.
+func Pipeline[C redis.Cmder](ctx context.Context, c *redis.Client, cmds []C, results []Sent) {
+	if len(cmds) == 1 {
+		results[0].Err = c.Process(ctx, cmds[0])
+		return
+	}
+	pipe := c.Pipeline()
+	for _, cmd := range cmds {
+		_ = pipe.Process(ctx, cmd) // only queues it
+	}
+	_, _ = pipe.Exec(ctx) // the first error of those that each command has
+	for i, cmd := range cmds {
+		results[i].Err = cmd.Err()
+	}
+}
+
+// CommandSize is about how many bytes a command takes.
+func CommandSize[C redis.Cmder](cmd C) int {
+	n := 0
+	for _, arg := range cmd.Args() {
+		switch a := arg.(type) {
+		case string:
+			n += len(a)
+		case []byte:
+			n += len(a)
+		}
+	}
+	return n
+}
