@@ -16,7 +16,7 @@ type Counts struct {
 	Redelivered        int64 `json:"redelivered"`        // deliveries beyond the first of a copy
 	ProducerDuplicates int64 `json:"producerDuplicates"` // copies beyond the first, made by retries
 	EffectDuplicates   int64 `json:"effectDuplicates"`   // effects beyond the first, had nobody made them unique
-	Reordered          int64 `json:"reordered"`          // first deliveries that overtook an earlier one of their key
+	Reordered          int64 `json:"reordered"`          // first deliveries that came after that of a later message of their key
 	Stranded           int64 `json:"stranded"`           // still in the broker after the drain's deadline
 	DeadLettered       int64 `json:"deadLettered"`
 	PolicyDropped      int64 `json:"policyDropped"` // dropped by a limit, and reported by the queue

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package ledger
+
+import "os"
+
+func allocate(f *os.File, offset, size int64) error { return writeZeros(f, offset, size) }
