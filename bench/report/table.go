@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -22,14 +21,14 @@ func Table(w io.Writer, result trial.Result, color bool, width int) error {
 	}
 	v, p := newView(result), pen(color)
 	var b strings.Builder
-	b.WriteString(p.bold(v.headline()) + "\n" + v.machine() + "\n\n")
+	b.WriteString(p.bold(wrap(v.headline(), width)) + "\n" + wrap(v.machine(), width) + "\n\n")
 	summary := v.summaryGrid()
 	if one := p.draw(summary, width); widest(one) <= width {
-		b.WriteString(p.bold(summary.Title) + "\n" + one + "\n\n")
+		b.WriteString(p.bold(wrap(summary.Title, width)) + "\n" + one + "\n\n")
 	} else {
 		for _, g := range []grid{v.costsGrid(), v.crashGrid(), v.saleGrid()} {
 			if len(g.Lines) > 0 {
-				b.WriteString(p.bold(g.Title) + "\n" + p.fit(g, width) + "\n\n")
+				b.WriteString(p.bold(wrap(g.Title, width)) + "\n" + p.fit(g, width) + "\n\n")
 			}
 		}
 	}
@@ -196,6 +195,14 @@ func plain(s string) string {
 	}, s)
 }
 
+func wrap(s string, width int) string {
+	lines := strings.Split(text.WrapSoft(s, width), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
 func widest(s string) int {
 	w := 0
 	for _, l := range strings.Split(s, "\n") {
@@ -229,18 +236,10 @@ func fsyncText(us int64) string {
 // remarks are the lines under the tables: problems, what was skipped, how much
 // these trials can show, and the symbols that appear.
 func (v *view) remarks(b *strings.Builder, p pen, width int) {
-	say := func(s string) {
-		for _, l := range strings.Split(text.WrapSoft(s, width), "\n") {
-			b.WriteString(strings.TrimRight(l, " ") + "\n")
-		}
-	}
+	say := func(s string) { b.WriteString(wrap(s, width) + "\n") }
 	for _, c := range v.problems() {
 		m := markOf(c.Verdict)
-		why := cmp.Or(reasons(c.Cell), c.Note)
-		if c.Verdict == trial.VerdictContradiction || c.Verdict == trial.VerdictOracleUpdate {
-			why = fmt.Sprintf("expected %s; measured lost %s, again %s", expectation(c.Expected), count(c.Lost), count(c.Redelivered))
-		}
-		say(p.mark(&m, m.Symbol+" "+plain(c.Title())) + ": " + plain(c.Verdict+"; "+why))
+		say(p.mark(&m, m.Symbol+" "+plain(c.Title())) + ": " + plain(trouble(c)))
 	}
 	for _, s := range v.skips() {
 		say(plain("- skipped " + strings.Join(s.Settings, ", ") + ": " + s.Reason))
