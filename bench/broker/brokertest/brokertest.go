@@ -1,0 +1,88 @@
+// Package brokertest shares real brokers among the tests of one test binary.
+package brokertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"queuelab/bench/broker"
+)
+
+// pool is what Main stops. There is one for each test binary, since a binary
+// has one TestMain.
+var pool struct {
+	sync.Mutex
+	entries map[[2]string]*entry
+}
+
+type entry struct {
+	once   sync.Once
+	broker *broker.Broker
+	err    error
+}
+
+// Main is the body of a TestMain: it lets the test binary be a supervisor, runs
+// the tests, stops the brokers, fails when goroutines are left, and exits.
+func Main(m *testing.M, ignore ...goleak.Option) {
+	broker.Init()
+	code := m.Run()
+	pool.Lock()
+	defer pool.Unlock()
+	for _, e := range pool.entries {
+		if e.broker == nil {
+			continue
+		}
+		if err := e.broker.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	if err := goleak.Find(ignore...); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// Start returns this test binary's broker of that kind and setting, and starts
+// it on the first call. It is stopped by Main. One that a test has killed is
+// started again.
+//
+// Where the broker cannot be had the test is skipped, with the reason; where
+// CI=true it fails.
+func Start(t testing.TB, kind, setting string) *broker.Broker {
+	t.Helper()
+	pool.Lock()
+	if pool.entries == nil {
+		pool.entries = map[[2]string]*entry{}
+	}
+	e := pool.entries[[2]string{kind, setting}]
+	if e == nil {
+		e = &entry{}
+		pool.entries[[2]string{kind, setting}] = e
+	}
+	pool.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	e.once.Do(func() { e.broker, e.err = broker.Start(ctx, broker.Options{Kind: kind, Setting: setting}) })
+	if errors.Is(e.err, broker.ErrUnavailable) && os.Getenv("CI") != "true" {
+		t.Skip(e.err)
+	}
+	if e.err != nil {
+		t.Fatal(e.err)
+	}
+	if e.broker.Ready(ctx) != nil {
+		if err := errors.Join(e.broker.Kill(ctx), e.broker.Restart(ctx)); err != nil {
+			t.Fatalf("the shared broker is down: %v", err)
+		}
+	}
+	return e.broker
+}

@@ -1,0 +1,172 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// client is the command's end of a supervisor.
+type client struct {
+	cmd      *exec.Cmd
+	requests *os.File
+	dir      string
+	ended    func(how string) // called when the broker ends unasked
+
+	mu      sync.Mutex
+	lastID  int
+	waiting map[int]chan error
+	gone    bool          // the supervisor's replies have ended
+	done    chan struct{} // closed once the supervisor process was waited for
+	waitErr error
+}
+
+// errSupervisorGone is the answer to everything after a supervisor's end.
+var errSupervisorGone = errors.New("the broker's supervisor is gone, and the broker with it")
+
+// startSupervisor returns once the supervisor has made its directory.
+func startSupervisor(ctx context.Context, kind string, ended func(string)) (*client, error) {
+	if os.Getenv(startingVar) != "" {
+		return nil, errors.New("this program starts brokers and does not call broker.Init first thing in main")
+	}
+	// The path, not /proc/self/exe: the processes list shall show a name that
+	// tells people what this is.
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(self); err != nil {
+		self = "/proc/self/exe" // replaced or removed since we were started
+	}
+	theirRequests, requests, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	replies, theirReplies, err := os.Pipe()
+	if err != nil {
+		theirRequests.Close()
+		requests.Close()
+		return nil, err
+	}
+	c := &client{requests: requests, ended: ended, waiting: map[int]chan error{}, done: make(chan struct{})}
+	c.cmd = exec.Command(self, supervisorWord, kind)
+	c.cmd.Env = append(os.Environ(), startingVar+"=1")
+	c.cmd.ExtraFiles = []*os.File{theirRequests, theirReplies}
+	c.cmd.Stderr = os.Stderr // where a panic would be seen
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = c.cmd.Start()
+	theirRequests.Close()
+	theirReplies.Close()
+	if err != nil {
+		requests.Close()
+		replies.Close()
+		return nil, fmt.Errorf("start the supervisor: %w", err)
+	}
+
+	hello := make(chan reply, 1)
+	go c.read(replies, hello)
+	// A program without Init would go about its own business here.
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	select {
+	case r := <-hello:
+		if r.Dir == "" {
+			c.close()
+			if r.Err == "" {
+				r.Err = "it ended at once"
+			}
+			return nil, fmt.Errorf("start the supervisor: %s", r.Err)
+		}
+		c.dir = r.Dir
+		return c, nil
+	case <-ctx.Done():
+		c.cmd.Process.Kill()
+		c.close()
+		return nil, fmt.Errorf("start the supervisor: it did not report: %w", ctx.Err())
+	}
+}
+
+// read hands replies to those who wait for them until the supervisor ends.
+func (c *client) read(replies *os.File, hello chan<- reply) {
+	defer close(c.done)
+	d := json.NewDecoder(replies)
+	var r reply
+	if d.Decode(&r) != nil {
+		r = reply{}
+	}
+	hello <- r
+	for {
+		r = reply{}
+		if d.Decode(&r) != nil {
+			break
+		}
+		if r.ID == 0 {
+			c.ended(r.Ended)
+			continue
+		}
+		var err error
+		if r.Err != "" {
+			err = errors.New(r.Err)
+		}
+		c.mu.Lock()
+		if w, ok := c.waiting[r.ID]; ok {
+			w <- err
+			delete(c.waiting, r.ID)
+		}
+		c.mu.Unlock()
+	}
+	c.mu.Lock()
+	c.gone = true
+	for _, w := range c.waiting {
+		w <- errSupervisorGone
+	}
+	c.waiting = nil
+	c.mu.Unlock()
+	c.ended("its supervisor is gone")
+	replies.Close()
+	c.waitErr = c.cmd.Wait()
+}
+
+// ask sends one request and waits for its answer, or for ctx: then what was
+// asked for may still happen.
+func (c *client) ask(ctx context.Context, op string, cs ...command) error {
+	answer := make(chan error, 1)
+	c.mu.Lock()
+	if c.gone {
+		c.mu.Unlock()
+		return errSupervisorGone
+	}
+	c.lastID++
+	c.waiting[c.lastID] = answer
+	err := json.NewEncoder(c.requests).Encode(request{ID: c.lastID, Op: op, Commands: cs})
+	c.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errSupervisorGone, err)
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// close ends the supervisor and everything below it. It returns once all are
+// dead and the directory is gone.
+func (c *client) close() error {
+	c.requests.Close()
+	<-c.done
+	// A supervisor that was killed could not clear up.
+	if c.dir != "" {
+		if err := os.RemoveAll(c.dir); err != nil {
+			return fmt.Errorf("remove the broker's directory: %w", err)
+		}
+	}
+	return nil
+}

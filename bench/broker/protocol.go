@@ -1,0 +1,49 @@
+package broker
+
+// supervisorWord is the hidden first argument that turns this binary into a
+// supervisor, see Init.
+const supervisorWord = "supervise-one-broker"
+
+// supervisedVar is set in everything a supervisor runs. Its value is the
+// broker's directory, so that people find what belongs together in /proc.
+const supervisedVar = "QUEUELAB_BROKER_DIR"
+
+// startingVar is set in a supervisor's own environment. A program that meets it
+// in Start has become its own supervisor by mistake: it does not call Init.
+const startingVar = "QUEUELAB_SUPERVISOR"
+
+// The operations that a supervisor knows.
+const (
+	opRun    = "run"    // one command, answered once it has ended
+	opServe  = "serve"  // commands that stay, the last one is the broker itself
+	opKill   = "kill"   // answered once every process is gone
+	opEnd    = "end"    // SIGTERM to the broker, answered once every process is gone
+	opPause  = "pause"  // answered once every process stands still
+	opResume = "resume" // answered once every process has been told
+)
+
+// command is a program that a supervisor starts.
+type command struct {
+	Argv []string
+	Env  []string // added to the supervisor's own
+	User *account `json:",omitempty"` // nil: the same user
+}
+
+// account is the user that a command runs as.
+type account struct{ UID, GID uint32 }
+
+type request struct {
+	ID       int
+	Op       string
+	Commands []command
+}
+
+// reply answers the request of that ID. The one with ID 0 comes first, unasked,
+// and names the directory; a later one with ID 0 says how the broker ended that
+// nobody had killed.
+type reply struct {
+	ID    int
+	Dir   string
+	Ended string
+	Err   string
+}
