@@ -1,0 +1,333 @@
+package kafka
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+
+	"queuelab/queue"
+)
+
+// errorEvery is how often Receive reports failures, at most.
+const errorEvery = 100 * time.Millisecond
+
+// consumer is a member of the group. What it holds of the group's partitions
+// changes with every generation; deliveries remember theirs.
+type consumer struct {
+	q      *topicQueue
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	dialer groupDialer
+	group  *kafkago.ConsumerGroup
+	joined chan struct{} // closed with the first generation
+	denied chan error    // why there will be none
+	work   sync.WaitGroup
+	wake   chan struct{} // for Receive: look again
+	shut   sync.Once
+
+	mu      sync.Mutex // guards everything below, and the generations
+	closed  bool
+	current *generation // nil while the group is dealing out
+	failure error       // what Receive is to report
+	told    time.Time   // when it last did
+	turn    int         // the partition that is first in the next Receive
+}
+
+func newConsumer(q *topicQueue) (*consumer, error) {
+	c := &consumer{
+		q:      q,
+		joined: make(chan struct{}),
+		denied: make(chan error, 1),
+		wake:   make(chan struct{}, 1),
+		told:   time.Now().Add(-errorEvery),
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.dialer.dial = q.cluster.dial
+	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
+		ID:                q.group,
+		Brokers:           q.hosts,
+		Topics:            []string{q.topic},
+		Dialer:            &kafkago.Dialer{ClientID: clientID, Timeout: q.timeout, DialFunc: c.dialer.connect},
+		GroupBalancers:    []kafkago.GroupBalancer{kafkago.RoundRobinGroupBalancer{}},
+		StartOffset:       kafkago.FirstOffset,
+		SessionTimeout:    q.session,
+		RebalanceTimeout:  q.session,
+		HeartbeatInterval: q.heartbeat,
+		JoinGroupBackoff:  errorEvery,
+		Timeout:           q.timeout,
+	})
+	if err != nil {
+		c.cancel()
+		return nil, fmt.Errorf("kafka: consumer: %w", err)
+	}
+	c.group = group
+	c.work.Go(c.follow)
+	return c, nil
+}
+
+// follow serves one generation after the other.
+func (c *consumer) follow() {
+	first := true
+	for {
+		gen, err := c.group.Next(c.ctx)
+		switch {
+		case c.ctx.Err() != nil:
+			return
+		case errors.Is(err, kafkago.RebalanceInProgress), errors.Is(err, kafkago.UnknownMemberId),
+			errors.Is(err, kafkago.IllegalGeneration):
+			// The group goes on dealing; the next attempt takes part.
+		case err != nil:
+			c.fail(fmt.Errorf("kafka: join group %s: %w", c.q.group, err))
+			if first && hopeless(err) {
+				select {
+				case c.denied <- err:
+				default:
+				}
+			}
+		default:
+			g := c.begin(gen)
+			gen.Start(g.run)
+			if first {
+				close(c.joined)
+				first = false
+			}
+		}
+	}
+}
+
+// hopeless reports whether joining again would not help.
+func hopeless(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
+	}
+	for _, e := range []kafkago.Error{
+		kafkago.GroupAuthorizationFailed, kafkago.TopicAuthorizationFailed, kafkago.InvalidSessionTimeout,
+		kafkago.InconsistentGroupProtocol, kafkago.InvalidGroupId, kafkago.GroupMaxSizeReached, kafkago.UnsupportedVersion,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// join waits for the first generation.
+func (c *consumer) join(ctx context.Context) error {
+	// Members that died hold a join up for a session.
+	limit := time.NewTimer(2*c.q.session + 2*c.q.timeout)
+	defer limit.Stop()
+	select {
+	case <-c.joined:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.ctx.Done():
+		return queue.ErrClosed
+	case err := <-c.denied:
+		if errors.Is(err, kafkago.InvalidSessionTimeout) {
+			return fmt.Errorf("kafka: the broker does not allow session=%v, see its group.min.session.timeout.ms: %w", c.q.session, err)
+		}
+		return fmt.Errorf("kafka: join group %s: %w", c.q.group, err)
+	case <-limit.C:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return fmt.Errorf("kafka: group %s did not let the consumer in: %w", c.q.group, cmp.Or(c.failure, context.DeadlineExceeded))
+	}
+}
+
+func (c *consumer) fail(err error) {
+	c.mu.Lock()
+	c.failure = err
+	c.mu.Unlock()
+	signal(c.wake)
+}
+
+// signal wakes the one that waits at ch, or the next that comes to wait.
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// Receive implements queue.Consumer.
+func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
+	if max < 1 {
+		return nil, fmt.Errorf("kafka: receive at most %d: want at least 1", max)
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		ds, later, err := c.look(max)
+		if ds != nil || err != nil {
+			return ds, err
+		}
+		var again <-chan time.Time
+		if later > 0 {
+			again = time.After(later)
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.ctx.Done():
+		case <-c.wake:
+		case <-again:
+		}
+	}
+}
+
+// look takes what is there. If that is nothing and there is a failure to
+// report, but too soon, it says when to look again.
+func (c *consumer) look(max int) (ds []*queue.Delivery, later time.Duration, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, 0, queue.ErrClosed
+	}
+	if g := c.current; g != nil {
+		if ds = g.take(max, c.turn); ds != nil {
+			c.turn++
+			return ds, 0, nil
+		}
+	}
+	if c.failure == nil {
+		return nil, 0, nil
+	}
+	if later = errorEvery - time.Since(c.told); later > 0 {
+		return nil, later, nil
+	}
+	err, c.failure, c.told = c.failure, nil, time.Now()
+	return nil, 0, err
+}
+
+// Ack implements queue.Consumer. What nil means for a delivery beyond an
+// unsettled one is in the package doc.
+func (c *consumer) Ack(ctx context.Context, ds ...*queue.Delivery) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return queue.Settle(ds, func(fresh []*queue.Delivery) error { return c.settle(ctx, fresh) })
+}
+
+func (c *consumer) settle(ctx context.Context, ds []*queue.Delivery) error {
+	errs := make([]error, len(ds))
+	failed := false
+	var uncommitted []int
+	var commit *commit
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return queue.ErrClosed
+	}
+	for i, d := range ds {
+		r, ok := d.Receipt().(*receipt)
+		switch {
+		case !ok || r.part.g.c != c:
+			errs[i], failed = errors.New("kafka: ack: not a delivery of this consumer"), true
+		case r.part.g.over:
+			errs[i], failed = queue.ErrLeaseLost, true
+		default:
+			if r.part.done(r.offset) {
+				uncommitted = append(uncommitted, i)
+				commit = r.part.g.nextCommit()
+			}
+		}
+	}
+	c.mu.Unlock()
+	if commit != nil {
+		err := commit.wait(ctx)
+		for _, i := range uncommitted {
+			errs[i], failed = err, failed || err != nil
+		}
+	}
+	if !failed {
+		return nil
+	}
+	return &queue.SettleError{Errs: errs}
+}
+
+// Nack implements queue.Consumer: Kafka cannot give one message back.
+func (c *consumer) Nack(ctx context.Context, ds ...*queue.Delivery) error {
+	return queue.ErrUnsupported
+}
+
+// Close implements queue.Consumer. What is finished has been committed by its
+// Ack; Close leaves the group, so that others get the rest at once. A broker
+// that does not answer is left to find out by itself.
+func (c *consumer) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.shut.Do(func() {
+		c.cancel()
+		left := make(chan struct{})
+		go func() { _ = c.group.Close(); close(left) }()
+		select {
+		case <-left:
+		case <-time.After(c.q.timeout):
+			c.dialer.cut()
+			<-left
+		}
+		c.work.Wait()
+		c.q.forget(c)
+	})
+	return nil
+}
+
+// groupDialer keeps the connections of the group, which has no way to give up
+// on a request by itself.
+type groupDialer struct {
+	dial func(ctx context.Context, addr string) (net.Conn, error)
+
+	mu    sync.Mutex
+	off   bool
+	conns map[*groupConn]struct{}
+}
+
+type groupConn struct {
+	net.Conn
+	d *groupDialer
+}
+
+func (d *groupDialer) connect(ctx context.Context, _, addr string) (net.Conn, error) {
+	conn, err := d.dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	g := &groupConn{Conn: conn, d: d}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.off {
+		_ = conn.Close()
+		return nil, net.ErrClosed
+	}
+	if d.conns == nil {
+		d.conns = map[*groupConn]struct{}{}
+	}
+	d.conns[g] = struct{}{}
+	return g, nil
+}
+
+func (g *groupConn) Close() error {
+	g.d.mu.Lock()
+	delete(g.d.conns, g)
+	g.d.mu.Unlock()
+	return g.Conn.Close()
+}
+
+// cut closes every connection and lets no new one be made.
+func (d *groupDialer) cut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.off = true
+	for g := range d.conns {
+		_ = g.Conn.Close()
+	}
+}

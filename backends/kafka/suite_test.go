@@ -1,0 +1,65 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"queuelab/bench/broker"
+	"queuelab/bench/broker/brokertest"
+	"queuelab/queue"
+	"queuelab/queue/queuetest"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
+
+// session is as short as the broker allows, and therefore as long as an
+// abandoned message may take.
+const session = "session=1s"
+
+func TestSuite(t *testing.T) {
+	for _, acks := range []string{"all", "1", "0"} {
+		t.Run("acks-"+acks, func(t *testing.T) {
+			b := brokertest.Start(t, "kafka", "default")
+			queuetest.Run(t, queuetest.Harness{
+				Open: func(t testing.TB, name string, params ...string) queue.Queue {
+					return openAt(t, b, name, append(params, session, "acks="+acks)...)
+				},
+				Crash:      func(t testing.TB) { crash(t, b) },
+				Redelivery: 15 * time.Second,
+			})
+		})
+	}
+}
+
+// openAt opens a topic that is closed with the test; the parameters of a URL.
+func openAt(t testing.TB, b *broker.Broker, topic string, params ...string) *topicQueue {
+	t.Helper()
+	u, err := url.Parse(b.QueueURL("kafka", topic, strings.Join(params, "&")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	q, err := Open(ctx, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	return q.(*topicQueue)
+}
+
+func crash(t testing.TB, b *broker.Broker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := b.Kill(ctx); err != nil {
+		t.Fatal(fmt.Errorf("kill: %w", err))
+	}
+	if err := b.Restart(ctx); err != nil {
+		t.Fatal(fmt.Errorf("restart: %w", err))
+	}
+}
