@@ -99,8 +99,9 @@ type Consumer interface {
 	Ack(ctx context.Context, ds ...*Delivery) error
 
 	// Nack gives deliveries back, to be delivered again as soon as may be, to
-	// any consumer. It is ErrUnsupported where Capabilities.Nack is false, and
-	// the deliveries then stay unsettled. Otherwise errors are those of Ack.
+	// any consumer. It is ErrUnsupported where Capabilities.Nack is false, also
+	// without deliveries, so that a caller can ask; the deliveries then stay
+	// unsettled. Otherwise errors are those of Ack.
 	Nack(ctx context.Context, ds ...*Delivery) error
 
 	// Close gives unsettled deliveries back where the queue can, unblocks

@@ -148,6 +148,9 @@ func nackRedelivers(e *env) {
 	e.publish(p, ms...)
 	ds := e.take(c, 5)
 	e.ack(c, ds[0])
+	if err := c.Nack(e.ctx); err != nil {
+		e.Errorf("Nack without deliveries: got %v, want nil", err)
+	}
 	if err := c.Nack(e.ctx, ds[1:]...); err != nil {
 		e.Fatalf("nack: %v", err)
 	}
@@ -216,6 +219,9 @@ func nackUnsupported(e *env) {
 	ds := e.take(c, 2)
 	if err := c.Nack(e.ctx, ds...); !errors.Is(err, queue.ErrUnsupported) {
 		e.Errorf("Nack is not claimed: got %v, want ErrUnsupported", err)
+	}
+	if err := c.Nack(e.ctx); !errors.Is(err, queue.ErrUnsupported) {
+		e.Errorf("Nack without deliveries, which asks whether the queue can: got %v, want ErrUnsupported", err)
 	}
 	for _, d := range ds {
 		if d.Settled() {

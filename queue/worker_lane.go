@@ -1,0 +1,227 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// work is one lane: it handles batch after batch until the worker stops.
+func (r *run) work(in <-chan *Delivery) {
+	for {
+		var batch []*Delivery
+		select {
+		case <-r.stopping.Done():
+			return
+		case d := <-in:
+			batch = append(batch, d)
+		}
+		for more := true; more && len(batch) < r.batch; {
+			select {
+			case d := <-in:
+				batch = append(batch, d)
+			default:
+				more = false
+			}
+		}
+		for len(batch) > 0 {
+			if r.stopping.Err() != nil {
+				return
+			}
+			var pause time.Duration
+			batch, pause = r.try(batch)
+			if len(batch) > 0 && !r.wait(pause) {
+				return
+			}
+		}
+	}
+}
+
+// try handles a batch and settles what it can. It returns what must be tried
+// again in this lane, and after which pause.
+func (r *run) try(batch []*Delivery) (again []*Delivery, pause time.Duration) {
+	attempt := make([]int, len(batch))
+	errs := make([]error, len(batch))
+	ready, index := make([]*Delivery, 0, len(batch)), make([]int, 0, len(batch))
+	for i, d := range batch {
+		attempt[i] = r.attempt(d)
+		if r.MaxAttempts > 0 && attempt[i] > r.MaxAttempts {
+			errs[i] = ErrAttempts
+			continue
+		}
+		ready, index = append(ready, d), append(index, i)
+	}
+	for j, err := range r.handle(ready) {
+		errs[index[j]] = err
+	}
+	done := make([]*Delivery, 0, len(batch))
+	var giveBack []*Delivery
+	for i, d := range batch {
+		if errs[i] != nil {
+			r.report("handle message "+d.ID, errs[i])
+		}
+		if errs[i] == nil || r.gaveUp(d, attempt[i], errs[i]) {
+			done = append(done, d)
+			continue
+		}
+		if r.stopping.Err() != nil {
+			continue // unsettled, so that closing the consumer gives it back
+		}
+		r.remember(d, attempt[i])
+		var wait time.Duration
+		if r.Backoff != nil {
+			wait = r.Backoff(attempt[i])
+		}
+		switch {
+		case !r.canNack:
+			again, pause = append(again, d), max(pause, wait)
+		case wait <= 0:
+			giveBack = append(giveBack, d)
+		default:
+			// Outside the lane, since waiting in it would gain nothing: a nack
+			// puts the message behind its successors anyhow.
+			r.wg.Go(func() {
+				if r.wait(wait) {
+					r.settle("nack", r.Consumer.Nack, d)
+				}
+			})
+		}
+	}
+	r.forget(done)
+	r.settle("ack", r.Consumer.Ack, done...)
+	r.settle("nack", r.Consumer.Nack, giveBack...)
+	return again, pause
+}
+
+// handle calls Handle and returns one error per delivery. It turns a panic into
+// errors: a message that panics would otherwise take the process down with all
+// that the other lanes hold, come again, and do so for ever; as an error it is
+// counted and dead-lettered like any other.
+func (r *run) handle(batch []*Delivery) (errs []error) {
+	if len(batch) == 0 {
+		return nil
+	}
+	all := func(err error) []error {
+		errs := make([]error, len(batch))
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case error:
+			errs = all(fmt.Errorf("the handler panicked: %w\n%s", p, debug.Stack()))
+		default:
+			errs = all(fmt.Errorf("the handler panicked: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	errs = r.Handle(r.handling, batch)
+	if len(errs) != 0 && len(errs) != len(batch) {
+		return all(fmt.Errorf("the handler returned %d errors for %d deliveries", len(errs), len(batch)))
+	}
+	return errs
+}
+
+// gaveUp dead-letters a delivery whose attempts are used up. A handler that
+// was told to stop has not used up anything.
+func (r *run) gaveUp(d *Delivery, attempt int, cause error) bool {
+	if r.MaxAttempts == 0 || attempt < r.MaxAttempts || r.handling.Err() != nil {
+		return false
+	}
+	if err := r.DeadLetter(r.handling, d, cause); err != nil {
+		r.report("dead-letter message "+d.ID, err)
+		return false
+	}
+	return true
+}
+
+// settle is the end of deliveries, whether it succeeds or not. It retries,
+// since one unsettled delivery can hold up all that follow it on a queue that
+// remembers only how far it has got.
+func (r *run) settle(op string, do func(context.Context, ...*Delivery) error, ds ...*Delivery) {
+	if len(ds) == 0 {
+		return
+	}
+	defer r.release(len(ds))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.handling), settleTimeout)
+	defer cancel()
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		err := do(ctx, ds...)
+		if err == nil {
+			return
+		}
+		var left []*Delivery
+		for _, d := range ds {
+			if !d.Settled() {
+				left = append(left, d)
+			}
+		}
+		ds = left
+		if len(ds) == 0 || ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrUnsupported) {
+			r.report(op, err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			r.report(op, err)
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// wait reports false when the worker stops first.
+func (r *run) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-r.stopping.Done():
+		return false
+	}
+}
+
+// attempt numbers the handling that is about to begin.
+func (r *run) attempt(d *Delivery) int {
+	r.mu.Lock()
+	n := max(d.Attempt, r.failed[d.ID]+1)
+	r.mu.Unlock()
+	if r.Attempts == nil {
+		return n
+	}
+	counted, err := r.Attempts(r.handling, d)
+	if err != nil {
+		r.report("count the attempt at message "+d.ID, err)
+		return n
+	}
+	return counted
+}
+
+// maxRemembered bounds what a worker remembers of messages that failed here
+// and then went to another one.
+const maxRemembered = 1 << 16
+
+func (r *run) remember(d *Delivery, attempt int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.failed) >= maxRemembered {
+		for id := range r.failed { // any one
+			delete(r.failed, id)
+			break
+		}
+	}
+	r.failed[d.ID] = attempt
+}
+
+func (r *run) forget(ds []*Delivery) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range ds {
+		delete(r.failed, d.ID)
+	}
+}
