@@ -1,15 +1,20 @@
 package report
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
 )
 
 // browse opens the sample's page in headless Chromium. A page exception fails
@@ -35,7 +40,7 @@ func browse(t *testing.T) (ctx context.Context, shot func(name string)) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
-	ctx, cancelAllocator := chromedp.NewExecAllocator(ctx, chromedp.ExecPath(path), chromedp.WindowSize(1280, 900))
+	ctx, cancelAllocator := chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.WindowSize(1280, 900))...)
 	t.Cleanup(cancelAllocator)
 	ctx, cancelTab := chromedp.NewContext(ctx)
 	t.Cleanup(cancelTab)
@@ -44,7 +49,7 @@ func browse(t *testing.T) (ctx context.Context, shot func(name string)) {
 		t.Fatal(err)
 	}
 	if err := chromedp.Listen(ctx, func(event any) {
-		if e, ok := event.(*runtime.ExceptionThrownEvent); ok {
+		if e, ok := event.(*runtime.EventExceptionThrown); ok {
 			select {
 			case thrown <- e.ExceptionDetails.Text:
 			default:
@@ -78,7 +83,162 @@ func browse(t *testing.T) (ctx context.Context, shot func(name string)) {
 	}
 }
 
-func TestX(t *testing.T) {
-	_, shot := browse(t)
-	shot("x.jpg")
+// ask evaluates a script and fails on an error.
+func ask[T any](ctx context.Context, t *testing.T, js string) T {
+	t.Helper()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](js))
+	if err != nil {
+		t.Fatalf("%s: %v", js, err)
+	}
+	return v
+}
+
+func do(ctx context.Context, t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPage(t *testing.T) {
+	ctx, shot := browse(t)
+
+	t.Run("the charts hold a mark for every setting", func(t *testing.T) {
+		for chart, want := range map[string]int{"latency": 14, "throughput": 14, "sale": 28} {
+			if got := ask[int](ctx, t, `document.querySelectorAll("#chart-`+chart+` g.band").length`); got != want {
+				t.Errorf("%s: got %d bands, want %d", chart, got, want)
+			}
+		}
+		if got := ask[int](ctx, t, `document.querySelectorAll("#chart-latency .span.e2e circle").length`); got != 13 {
+			t.Errorf("got %d end-to-end medians, want 13: one setting is skipped", got)
+		}
+	})
+
+	t.Run("no text of a chart is cut off", func(t *testing.T) {
+		cut := ask[string](ctx, t, `[...document.querySelectorAll(".chart svg")].flatMap(svg => {
+			const box = svg.getBoundingClientRect();
+			return [...svg.querySelectorAll("text")].filter(text => {
+				const b = text.getBoundingClientRect();
+				return b.left < box.left - 1 || b.right > box.right + 1 || b.top < box.top - 1 || b.bottom > box.bottom + 1;
+			}).map(text => text.textContent);
+		}).join("; ")`)
+		if cut != "" {
+			t.Errorf("got texts beyond their chart: %s", cut)
+		}
+	})
+
+	t.Run("the page is not wider than its window", func(t *testing.T) {
+		if over := ask[int](ctx, t, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+			t.Errorf("got %d px too many", over)
+		}
+	})
+
+	t.Run("a click on a head sorts by number, and what is not ranked stays below", func(t *testing.T) {
+		const column = `[...document.querySelectorAll("#table-throughput tbody tr")].map(r => r.cells[0].textContent).join(",")`
+		const head = `document.querySelectorAll("#table-throughput th button")[3].click()`
+		ask[any](ctx, t, head)
+		up := ask[string](ctx, t, column)
+		ask[any](ctx, t, head)
+		down := ask[string](ctx, t, column)
+		if want := "rabbitmq/quorum,rabbitmq/classic,redis-streams/aof-always"; !strings.HasPrefix(up, want) {
+			t.Errorf("ascending: got %s, want it to begin with %s", up, want)
+		}
+		if want := "kafka/acks-0,redis-pubsub/default,redis-list/aof-everysec"; !strings.HasPrefix(down, want) {
+			t.Errorf("descending: got %s, want it to begin with %s", down, want)
+		}
+		if want := "kafka/acks-all,memory/bounded (harness floor),redis-list/no-persistence (emulated)"; !strings.HasSuffix(down, want) {
+			t.Errorf("descending: got %s, want it to end with %s", down, want)
+		}
+		if got := ask[string](ctx, t, `document.querySelectorAll("#table-throughput th")[3].getAttribute("aria-sort")`); got != "descending" {
+			t.Errorf("got aria-sort %q, want descending", got)
+		}
+	})
+
+	const visible = `[...document.querySelectorAll("[data-cell]")].filter(c => c.offsetParent !== null).length`
+	t.Run("words, backends and verdicts filter together", func(t *testing.T) {
+		if got := ask[int](ctx, t, visible); got != 98 {
+			t.Errorf("got %d cells, want 98", got)
+		}
+		do(ctx, t, chromedp.SendKeys("#find", "broker-kill"))
+		if got := ask[int](ctx, t, visible); got != 14 {
+			t.Errorf("one word: got %d cells, want 14", got)
+		}
+		do(ctx, t, chromedp.Click(`[data-pick="backend"][data-value="redis-streams"]`))
+		if got := ask[int](ctx, t, visible); got != 3 {
+			t.Errorf("a word and a backend: got %d cells, want 3", got)
+		}
+		do(ctx, t, chromedp.Click(`[data-pick="verdict"][data-value="contradiction"]`))
+		if got := ask[int](ctx, t, visible); got != 1 {
+			t.Errorf("a word, a backend and a verdict: got %d cells, want 1", got)
+		}
+		if got := ask[string](ctx, t, `document.getElementById("shown").textContent`); got != "1 of 98 cells" {
+			t.Errorf("got %q, want 1 of 98 cells", got)
+		}
+		do(ctx, t, chromedp.Click("#clear"))
+		if got := ask[int](ctx, t, visible); got != 98 {
+			t.Errorf("after clearing: got %d cells, want 98", got)
+		}
+	})
+
+	t.Run("a link opens its cell, with all its facts as JSON", func(t *testing.T) {
+		do(ctx, t, chromedp.Click(`#table-crash td.v-bad a`), chromedp.WaitVisible(`details[open] pre`))
+		got := ask[string](ctx, t, `JSON.parse(document.querySelector("details[open] pre").textContent).verdict`)
+		if got != "contradiction" {
+			t.Errorf("got a cell with verdict %q, want contradiction", got)
+		}
+		if hash := ask[string](ctx, t, `location.hash`); !strings.Contains(hash, "aof-always-crash-broker-kill") {
+			t.Errorf("got the address %q, want the cell's", hash)
+		}
+	})
+
+	t.Run("dark and light differ, by the system and by the button", func(t *testing.T) {
+		const colour = `getComputedStyle(document.body).backgroundColor`
+		scheme := func(value string) {
+			t.Helper()
+			if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ask[any](ctx, t, `document.querySelectorAll("details[open]").forEach(d => d.open = false)`)
+		scheme("light")
+		light := ask[string](ctx, t, colour)
+		shot("light.jpg")
+		scheme("dark")
+		dark := ask[string](ctx, t, colour)
+		shot("dark.jpg")
+		if light == dark {
+			t.Errorf("got %s in both", light)
+		}
+		do(ctx, t, chromedp.Click("#theme"))
+		if got := ask[string](ctx, t, colour); got != light {
+			t.Errorf("after the button: got %s, want the light %s", got, light)
+		}
+	})
+
+	t.Run("what is downloaded is the result", func(t *testing.T) {
+		ask[any](ctx, t, `window.saved = []; URL.createObjectURL = b => (saved.push(b), "data:,"); HTMLAnchorElement.prototype.click = () => {}`)
+		do(ctx, t, chromedp.Click(`[data-download="json"]`), chromedp.Click(`[data-download="csv"]`))
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`Promise.all(saved.map(b => b.text()))`, chromedp.EvalAwaitPromise))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) != 2 {
+			t.Fatalf("got %d files, want 2", len(text))
+		}
+		got, err := Decode([]byte(text[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(normal(sample()), got); diff != "" {
+			t.Errorf("the JSON differs (-want +got):\n%s", diff)
+		}
+		var want bytes.Buffer
+		if err := CSV(&want, sample()); err != nil {
+			t.Fatal(err)
+		}
+		if text[1] != want.String() {
+			t.Error("got another CSV than report.CSV writes")
+		}
+	})
 }

@@ -188,9 +188,9 @@ func (v *view) band(c *viewCell, y float64) band {
 	b := band{Row: r, Cell: c, Y: px(y), Label: r.Setting()}
 	switch {
 	case r.Broker.Emulated:
-		b.Sub = "emulated, not ranked"
+		b.Sub = "emulated"
 	case r.Floor():
-		b.Sub = "harness floor, not ranked"
+		b.Sub = "harness floor"
 	}
 	if c.Verdict == trial.VerdictSaturated || c.Verdict == trial.VerdictContradiction {
 		b.Sub = markOf(c.Verdict).Symbol + " " + c.Verdict

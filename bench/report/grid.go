@@ -43,6 +43,9 @@ type line struct {
 	Fields []field
 }
 
+// Tight fields stay on one line.
+func (f field) Tight() bool { return len(f.Text) <= 18 && len(f.Sub) == 0 }
+
 // field is one place in a grid.
 type field struct {
 	Text   string
@@ -62,6 +65,14 @@ func verdictField(c *viewCell) field {
 	return field{Text: m.Symbol + " " + orDash(c.Verdict), Sort: float64(m.rank), HasNum: true, Mark: &m, ID: c.ID}
 }
 
+// because adds why a verdict is not the plain one.
+func (f field) because(c *viewCell) field {
+	if why := cmp.Or(reasons(c.Cell), c.Note); why != "" {
+		f.Sub = append(f.Sub, why)
+	}
+	return f
+}
+
 func settingField(r *row) field { return field{Text: r.Label()} }
 
 // absent is the field of a cell whose numbers are not to be read.
@@ -71,10 +82,7 @@ func absent(c *viewCell) field {
 	if c.Verdict == trial.VerdictNotApplicable {
 		f.Text = "n/a"
 	}
-	if why := cmp.Or(reasons(c.Cell), c.Note); why != "" {
-		f.Sub = []string{why}
-	}
-	return f
+	return f.because(c)
 }
 
 func percentileField(p percentile, c *viewCell) field {
@@ -114,7 +122,7 @@ func note(r *row, cells ...*viewCell) string {
 func (v *view) latencyGrid() grid {
 	g := grid{Name: "latency", Title: "Latency at the offered rate, open loop, from the due time", Columns: []column{
 		{"setting", false}, {"guarantee", false}, {"confirmed by", false}, {"offered", true}, {"publish p50", true}, {"publish p99", true},
-		{"end to end p50", true}, {"p90", true}, {"p99", true}, {"p99.9", true}, {"max", true}, {"n", true}, {"verdict", false}, {"note", false},
+		{"end to end p50", true}, {"p90", true}, {"p99", true}, {"p99.9", true}, {"max", true}, {"n", true}, {"verdict", false},
 	}}
 	for _, r := range v.rows {
 		for _, c := range r.of(trial.TestLatency) {
@@ -132,7 +140,7 @@ func (v *view) latencyGrid() grid {
 				n := c.LatencyMicros.EndToEnd.N
 				fields = append(fields, number(count(n), float64(n)))
 			}
-			fields = append(fields, verdictField(c), field{Text: note(r, c)})
+			fields = append(fields, verdictField(c).because(c))
 			g.Lines = append(g.Lines, line{r, c, fields})
 		}
 	}
@@ -141,7 +149,7 @@ func (v *view) latencyGrid() grid {
 
 func (v *view) throughputGrid() grid {
 	g := grid{Name: "throughput", Title: "Throughput held, closed loop", Columns: []column{
-		{"setting", false}, {"guarantee", false}, {"confirmed by", false}, {"held", true}, {"runs", true}, {"sent", true}, {"lost", true}, {"payload", true}, {"verdict", false}, {"note", false},
+		{"setting", false}, {"guarantee", false}, {"confirmed by", false}, {"held", true}, {"runs", true}, {"sent", true}, {"lost", true}, {"payload", true}, {"verdict", false},
 	}}
 	for _, r := range v.rows {
 		for _, c := range r.of(trial.TestThroughput) {
@@ -152,7 +160,7 @@ func (v *view) throughputGrid() grid {
 				fields = append(fields, number(rate(c.RatePerSecond), c.RatePerSecond), number(trialsText(c.Cell), float64(c.Valid)),
 					number(count(c.Sent), float64(c.Sent)), number(count(c.Lost), float64(c.Lost)), number(count(int64(c.PayloadBytes))+" B", float64(c.PayloadBytes)))
 			}
-			fields = append(fields, verdictField(c), field{Text: note(r, c)})
+			fields = append(fields, verdictField(c).because(c))
 			g.Lines = append(g.Lines, line{r, c, fields})
 		}
 	}
@@ -175,7 +183,11 @@ func crashField(c *viewCell, even bool) field {
 		Sort: float64(c.Lost), HasNum: true, Mark: &m, ID: c.ID,
 	}
 	if c.RecoveryMillis != nil {
-		f.Sub = append(f.Sub, "no service for "+millis(c.RecoveryMillis.P50)+" (longest "+millis(c.RecoveryMillis.Max)+")")
+		back := "back after " + millis(c.RecoveryMillis.P50)
+		if c.RecoveryMillis.Max != c.RecoveryMillis.P50 {
+			back += ", longest " + millis(c.RecoveryMillis.Max)
+		}
+		f.Sub = append(f.Sub, back)
 	}
 	if c.Unconfirmed > 0 {
 		f.Sub = append(f.Sub, count(c.Unconfirmed)+" of "+count(c.Accepted)+" accepted were unconfirmed")
@@ -208,10 +220,7 @@ func saleText(c *viewCell, even, short bool) field {
 	}
 	return field{
 		Text: text + trialsUnless(even, c) + " " + m.Symbol,
-		Sub: []string{
-			plural(int64(s.Buyers), "buyer", "buyers") + " for " + plural(int64(s.Stock), "unit", "units"),
-			fmt.Sprintf("oversold %d, undersold %d, double %d, waiting %d, lost orders %d", s.Oversold, s.Undersold, s.Double, s.Waiting, s.LostOrders),
-		},
+		Sub:  []string{plural(int64(s.Buyers), "buyer", "buyers") + " for " + plural(int64(s.Stock), "unit", "units")},
 		Sort: float64(s.Oversold + s.Undersold + s.Double + s.Waiting + s.LostOrders), HasNum: true, Mark: &m, ID: c.ID,
 	}
 }
@@ -374,10 +383,7 @@ func (v *view) cellsGrid() grid {
 		fields := []field{verdictField(c), settingField(r), words(c.Test), words(faultTitle(c.Fault)), number(fmt.Sprintf("%d of %d", c.Valid, c.Trials), float64(c.Valid))}
 		expectLost, expectAgain, from, why := "", "", "", ""
 		if e := c.Expected; e != nil {
-			expectLost, expectAgain, from, why = e.Lost, e.Redelivered, basis(e.Basis), e.Why
-			if e.LostAtMost != nil {
-				expectLost += " (at most " + count(*e.LostAtMost) + ")"
-			}
+			expectLost, expectAgain, from, why = expectedLost(e), e.Redelivered, basis(e.Basis), e.Why
 		}
 		lost, again := number(count(c.Lost), float64(c.Lost)), number(count(c.Redelivered), float64(c.Redelivered))
 		if !measured(c.Cell) {

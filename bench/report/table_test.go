@@ -35,7 +35,7 @@ func TestTable(t *testing.T) {
 		name  string
 		width int
 		color bool
-	}{{"table-80.txt", 80, false}, {"table-120.txt", 120, false}, {"table-160.txt", 160, false}, {"table-color.txt", 140, true}} {
+	}{{"table-100.txt", 100, false}, {"table-120.txt", 120, false}, {"table-160.txt", 160, false}, {"table-color.txt", 140, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			var b bytes.Buffer
 			if err := Table(&b, sample(), c.color, c.width); err != nil {

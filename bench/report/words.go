@@ -113,11 +113,16 @@ func expectation(e *trial.Expected) string {
 	if e == nil {
 		return "no row in the oracle"
 	}
-	s := "lost " + orDash(e.Lost)
-	if e.LostAtMost != nil {
+	return "lost " + expectedLost(e) + ", again " + orDash(e.Redelivered)
+}
+
+// expectedLost is the oracle's word, and its bound where that says more.
+func expectedLost(e *trial.Expected) string {
+	s := orDash(e.Lost)
+	if e.LostAtMost != nil && count(*e.LostAtMost) != e.Lost {
 		s += " (here at most " + count(*e.LostAtMost) + ")"
 	}
-	return s + ", again " + orDash(e.Redelivered)
+	return s
 }
 
 // basis spells out how the oracle knows.
