@@ -167,7 +167,7 @@ func (r *Report) countDeliveries(m *message, copies int64) {
 	if m.isAccepted() && byDesign > 0 {
 		r.Missed += copies - byDesign
 	}
-	if m.firstEffect > 0 && m.firstAck > 0 && m.firstAck < m.firstEffect {
+	if m.firstEffect != 0 && m.firstAck != 0 && m.firstAck < m.firstEffect {
 		r.AckedBeforeEffect++
 	}
 }

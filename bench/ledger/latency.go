@@ -27,7 +27,7 @@ func latencies(ms []*message, from, to int64) Latencies {
 		}
 	}
 	for _, m := range ms {
-		if !m.sent() || m.due < from || to != 0 && m.due >= to {
+		if !m.sent() || from != 0 && m.due < from || to != 0 && m.due >= to {
 			continue
 		}
 		record(l.Lateness, m.intended-m.due)

@@ -15,7 +15,7 @@ func tally(in Input) *tallied {
 	for i := range in.Records {
 		r := &in.Records[i]
 		if i == 0 {
-			t.first = r.At
+			t.first, t.last = r.At, r.At
 		}
 		t.last = max(t.last, r.At)
 		if r.Event >= FaultAsked {
