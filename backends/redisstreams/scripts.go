@@ -1,0 +1,178 @@
+package redisstreams
+
+import "github.com/redis/go-redis/v9"
+
+// released is the consumer that owns what was given back. Its entries look as if
+// they had been idle for longer than any claim, so that the next one takes them.
+const released = "released"
+
+// All scripts take the keys stream, hints, leases, and the arguments group and
+// consumer first. Run sends a script again after SCRIPT FLUSH or a restart.
+
+// lua are the functions that the scripts share.
+const lua = `
+local stream, hints, leases = KEYS[1], KEYS[2], KEYS[3]
+local group, me = ARGV[1], ARGV[2]
+
+-- 0: not pending, 1: mine, 2: another's
+local function owner(id)
+	local p = redis.call('XPENDING', stream, group, id, id, 1)
+	if #p == 0 then return 0 end
+	if p[1][2] == me then return 1 end
+	return 2
+end
+
+-- the arguments from the nth on that are ids, with their owners
+local function owned(n)
+	local codes, mine = {}, {}
+	for i = n, #ARGV do
+		local code = owner(ARGV[i])
+		codes[#codes + 1] = code
+		if code == 1 then mine[#mine + 1] = ARGV[i] end
+	end
+	return codes, mine
+end
+
+local function give_back(ids)
+	if #ids == 0 then return end
+	local args = {'XCLAIM', stream, group, '` + released + `', 0}
+	for _, id in ipairs(ids) do args[#args + 1] = id end
+	for _, o in ipairs({'IDLE', 86400000, 'JUSTID'}) do args[#args + 1] = o end
+	redis.call(unpack(args))
+	for _ = 1, math.min(#ids, 100) do
+		redis.call('XADD', hints, 'MAXLEN', '~', 1000, '*', 'n', 1)
+	end
+end
+
+local function forget(name)
+	redis.call('XGROUP', 'DELCONSUMER', stream, group, name)
+	redis.pcall('XGROUP', 'DELCONSUMER', hints, group, name) -- the hints may be gone
+	redis.call('ZREM', leases, name)
+end
+
+-- entries as {id, count, fields}; the counts are read after a claim has raised them
+local function counted(entries)
+	local out = {}
+	for _, e in ipairs(entries) do
+		if e and e[2] then
+			local p = redis.call('XPENDING', stream, group, e[1], e[1], 1)
+			if #p == 1 then out[#out + 1] = {e[1], p[1][4], e[2]} end
+		end
+	end
+	return out
+end
+`
+
+var (
+	// ack: ids. Returns the owner of each before the ack.
+	ackScript = redis.NewScript(lua + `
+local codes, mine = owned(3)
+if #mine > 0 then redis.call('XACK', stream, group, unpack(mine)) end
+return codes`)
+
+	// nack: ids. Returns the owner of each before it was given back.
+	nackScript = redis.NewScript(lua + `
+local codes, mine = owned(3)
+give_back(mine)
+return codes`)
+
+	// extend: lease in ms, ids. Renews the consumer's name and the leases of the
+	// entries that are still its own, without counting a delivery.
+	extendScript = redis.NewScript(lua + `
+local t = redis.call('TIME')
+redis.call('ZADD', leases, t[1] * 1000 + math.floor(t[2] / 1000) + tonumber(ARGV[3]), me)
+local codes, mine = owned(4)
+if #mine > 0 then
+	local args = {'XCLAIM', stream, group, me, 0}
+	for _, id in ipairs(mine) do args[#args + 1] = id end
+	args[#args + 1] = 'JUSTID'
+	redis.call(unpack(args))
+end
+return codes`)
+
+	// claim: min-idle in ms, cursor, count. Takes over what nobody holds any more.
+	// Returns the next cursor, the entries, and how many had lost their bodies.
+	claimScript = redis.NewScript(lua + `
+local r = redis.call('XAUTOCLAIM', stream, group, me, ARGV[3], ARGV[4], 'COUNT', ARGV[5])
+return {r[1], counted(r[2]), #r[3]}`)
+
+	// take: count, ids of hints. Takes what was given back, and removes the hints.
+	// Returns the entries and how many had lost their bodies.
+	takeScript = redis.NewScript(lua + `
+if #ARGV > 3 then
+	redis.call('XACK', hints, group, unpack(ARGV, 4))
+	redis.call('XDEL', hints, unpack(ARGV, 4))
+end
+local p = redis.call('XPENDING', stream, group, '-', '+', ARGV[3], '` + released + `')
+if #p == 0 then return {'0-0', {}, 0} end
+local args = {'XCLAIM', stream, group, me, 0}
+for _, e in ipairs(p) do args[#args + 1] = e[1] end
+local entries = counted(redis.call(unpack(args)))
+return {p[#p][1], entries, #p - #entries}`)
+
+	// own: start, count. Reads what is pending under the consumer's own name,
+	// without counting a delivery: its reply was lost. Returns the last id and the
+	// entries, those without a body as {id, count}.
+	ownScript = redis.NewScript(lua + `
+local p = redis.call('XPENDING', stream, group, ARGV[3], '+', ARGV[4], me)
+local out = {}
+for _, e in ipairs(p) do
+	local r = redis.call('XRANGE', stream, e[1], e[1])
+	out[#out + 1] = {e[1], e[4], r[1] and r[1][2]}
+end
+return {#p > 0 and p[#p][1] or '0-0', out, 0}`)
+
+	// leave: gives back all that is pending under the consumer's name, and deletes
+	// the name, in one step. Returns how many were given back.
+	leaveScript = redis.NewScript(lua + `
+local n = 0
+while true do
+	local p = redis.call('XPENDING', stream, group, '-', '+', 1000, me)
+	if #p == 0 then break end
+	local ids = {}
+	for _, e in ipairs(p) do ids[#ids + 1] = e[1] end
+	give_back(ids)
+	n = n + #ids
+end
+forget(me)
+return n`)
+
+	// bury: deletes the names whose leases have run out and under which nothing is
+	// pending. DELCONSUMER destroys a pending list, so both are one step.
+	buryScript = redis.NewScript(lua + `
+local t = redis.call('TIME')
+local n = 0
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', t[1] * 1000 + math.floor(t[2] / 1000))) do
+	if #redis.call('XPENDING', stream, group, '-', '+', 1, name) == 0 then
+		forget(name)
+		n = n + 1
+	end
+end
+return n`)
+
+	// trim removes the entries below the oldest that any group still needs: its
+	// oldest pending one, or else the last that it has read. Whole nodes only
+	// and a bounded number per call, so that nobody waits for it. Ids are compared
+	// as text, since a Lua number does not hold them.
+	trimScript = redis.NewScript(lua + `
+local function less(a, b)
+	local am, as = a:match('(%d+)-(%d+)')
+	local bm, bs = b:match('(%d+)-(%d+)')
+	if am == bm then am, bm = as, bs end
+	if #am ~= #bm then return #am < #bm end
+	return am < bm
+end
+local oldest
+for _, g in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
+	local f = {}
+	for i = 1, #g, 2 do f[g[i]] = g[i + 1] end
+	local need = f['last-delivered-id']
+	if f['pending'] > 0 then
+		local first = redis.call('XPENDING', stream, f['name'])[2]
+		if less(first, need) then need = first end
+	end
+	if not oldest or less(need, oldest) then oldest = need end
+end
+if not oldest then return 0 end
+return redis.call('XTRIM', stream, 'MINID', '~', oldest, 'LIMIT', 10000)`)
+)

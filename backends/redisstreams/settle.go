@@ -1,0 +1,243 @@
+package redisstreams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"queuelab/queue"
+)
+
+// scriptIDs bounds the ids of one script call, so that no call keeps the server
+// from others for long, and its Lua stack holds them.
+const scriptIDs = 1000
+
+func noSize(*entry) int { return 0 }
+
+// Ack implements queue.Consumer.
+func (c *consumer) Ack(ctx context.Context, ds ...*queue.Delivery) error {
+	return queue.Settle(ds, func(fresh []*queue.Delivery) error { return c.share(ctx, opAck, c.acks, fresh) })
+}
+
+// Nack implements queue.Consumer.
+func (c *consumer) Nack(ctx context.Context, ds ...*queue.Delivery) error {
+	return queue.Settle(ds, func(fresh []*queue.Delivery) error { return c.share(ctx, opNack, c.nacks, fresh) })
+}
+
+type settler interface {
+	Do(ctx context.Context, es []*entry) ([]error, int, error)
+}
+
+// share settles in one round trip with whoever settles at the same time.
+func (c *consumer) share(ctx context.Context, op string, to settler, ds []*queue.Delivery) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		return queue.ErrClosed
+	}
+	es := make([]*entry, len(ds))
+	for i, d := range ds {
+		e, ok := d.Receipt().(*entry)
+		if !ok || e.consumer != c {
+			return fmt.Errorf("redis-streams %s: message %s was delivered by another consumer", op, d.ID)
+		}
+		es[i] = e
+	}
+	errs, sent, err := to.Do(ctx, es)
+	if err != nil {
+		c.mu.Lock()
+		for _, e := range es[:sent] {
+			e.doubt(op)
+		}
+		c.mu.Unlock()
+		return err
+	}
+	for _, err := range errs {
+		if err != nil {
+			return &queue.SettleError{Errs: errs}
+		}
+	}
+	return nil
+}
+
+// The answers of a script that settles: whose an entry was.
+const (
+	notPending = 0
+	mine       = 1
+	others     = 2
+)
+
+const (
+	opAck  = "ack"
+	opNack = "nack"
+)
+
+// doubt notes that nobody knows whether op was done.
+func (e *entry) doubt(op string) {
+	if op == opAck {
+		e.askedAck = true
+	} else {
+		e.askedNak = true
+	}
+}
+
+// verdict is what an answer means for the caller. An earlier try with an unknown
+// outcome may have been the one that did it.
+func (e *entry) verdict(op string, owner int64) error {
+	switch {
+	case owner == mine,
+		op == opAck && e.askedAck && owner == notPending,
+		op == opNack && e.askedNak:
+		return nil
+	}
+	return queue.ErrLeaseLost
+}
+
+func (c *consumer) settle(op string, es []*entry, errs []error) {
+	script := ackScript
+	if op == opNack {
+		script = nackScript
+	}
+	ctx, cancel := c.q.server.Within()
+	defer cancel()
+	args := make([]any, 0, len(es)+2)
+	args = append(args, c.q.group, c.name)
+	c.mu.Lock()
+	for _, e := range es {
+		// An entry that was lost may be this consumer's again, by another
+		// delivery, which this settle must not touch.
+		id := e.id
+		if e.lost {
+			id = "0-0"
+		}
+		args = append(args, id)
+	}
+	c.mu.Unlock()
+	owners, err := script.Run(ctx, c.client, c.q.keys(), args...).Int64Slice()
+	if err != nil && isGone(err) {
+		// The broker has forgotten the group, and who held what.
+		owners, err = make([]int64, len(es)), nil
+	}
+	if err == nil && len(owners) != len(es) {
+		err = fmt.Errorf("%d answers for %d deliveries", len(owners), len(es))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, e := range es {
+		if err != nil {
+			e.doubt(op)
+			errs[i] = c.q.wrap(op, err)
+			continue // still in hand
+		}
+		errs[i] = e.verdict(op, owners[i])
+		c.drop(e)
+	}
+}
+
+// drop takes e out of the hand, and not another delivery of the same entry.
+func (c *consumer) drop(e *entry) {
+	if c.hand[e.id] == e {
+		delete(c.hand, e.id)
+	}
+}
+
+// Close implements queue.Consumer. All that is unsettled is given back, in one
+// step with the deletion of the consumer's name.
+func (c *consumer) Close() error {
+	c.once.Do(func() {
+		c.mu.Lock()
+		c.closed = true
+		c.mu.Unlock()
+		c.stop()
+		c.keeper.Wait()
+		c.puller.Close() // what it returns is in the own pending list, too
+		c.acks.Close(c.q.server.Timeout)
+		c.nacks.Close(c.q.server.Timeout)
+		ctx, cancel := c.q.server.Within()
+		defer cancel()
+		err := leaveScript.Run(ctx, c.client, c.q.keys(), c.q.group, c.name).Err()
+		if err != nil && isGone(err) {
+			err = nil // there is nothing left to give back
+		}
+		if err != nil {
+			err = fmt.Errorf("redis-streams close: unsettled messages come again after %v only: %w", c.q.claim, err)
+		}
+		c.session.Close()
+		c.err = errors.Join(err, c.client.Close())
+		c.q.children.Remove(c)
+	})
+	return c.err
+}
+
+// keep extends the leases of the consumer's name and of what it holds, three
+// times per lease and at least every ten seconds, removes the names of the dead,
+// and trims. An error is not reported: the next round tries again, and a lease
+// that was lost shows when it is settled.
+func (c *consumer) keep(ctx context.Context) {
+	tick := time.NewTicker(min(c.q.claim/3, 10*time.Second))
+	defer tick.Stop()
+	buried, trimmed := time.Now(), time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		_ = c.extend(ctx)
+		if now := time.Now(); now.Sub(buried) >= c.q.claim/2 {
+			buried = now
+			_ = buryScript.Run(ctx, c.client, c.q.keys(), c.q.group, c.name).Err()
+		}
+		if now := time.Now(); c.q.trim > 0 && now.Sub(trimmed) >= c.q.trim {
+			trimmed = now
+			c.trim(ctx)
+		}
+	}
+}
+
+func (c *consumer) extend(ctx context.Context) error {
+	c.mu.Lock()
+	held := slices.Collect(maps.Values(c.hand))
+	c.mu.Unlock()
+	for {
+		n := min(len(held), scriptIDs)
+		args := make([]any, 0, n+3)
+		args = append(args, c.q.group, c.name, c.q.claim.Milliseconds())
+		for _, e := range held[:n] {
+			args = append(args, e.id)
+		}
+		owners, err := extendScript.Run(ctx, c.client, c.q.keys(), args...).Int64Slice()
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		for i, owner := range owners[:min(n, len(owners))] {
+			// One that is not pending may just have been acked.
+			if owner == others {
+				held[i].lost = true
+				c.drop(held[i])
+			}
+		}
+		c.mu.Unlock()
+		if held = held[n:]; len(held) == 0 {
+			return nil
+		}
+	}
+}
+
+// trim goes on until nothing is left to trim.
+func (c *consumer) trim(ctx context.Context) {
+	for ctx.Err() == nil {
+		n, err := trimScript.Run(ctx, c.client, c.q.keys(), c.q.group, c.name).Int64()
+		if err != nil || n == 0 {
+			return
+		}
+	}
+}
