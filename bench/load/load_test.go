@@ -92,7 +92,7 @@ func TestAFreezeShowsFromDueAndHidesFromSend(t *testing.T) {
 		})
 		stats, err = Run(t.Context(), Generator{
 			Pacer: Constant(rate), Publisher: ledger.RecordPublisher(p, w), Message: Source{Trial: 1}.Messages(),
-			N: rate * uint64(length/time.Second), MaxInFlight: 1, wait: fakeClockWait,
+			Count: rate * uint64(length/time.Second), MaxInFlight: 1, wait: fakeClockWait,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +137,7 @@ func TestAFreezeShowsFromDueAndHidesFromSend(t *testing.T) {
 func TestAnOpenLoopDoesNotWaitForAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := fake(func(context.Context, []queue.Message) error { time.Sleep(time.Second); return nil })
-		s, err := Run(t.Context(), Generator{Pacer: Constant(100), Publisher: p, Message: Source{}.Messages(), N: 501, wait: fakeClockWait})
+		s, err := Run(t.Context(), Generator{Pacer: Constant(100), Publisher: p, Message: Source{}.Messages(), Count: 501, wait: fakeClockWait})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestInFlightIsBoundedAndTheWaitIsLateness(t *testing.T) {
 			now.Add(-1)
 			return nil
 		})
-		s, err := Run(t.Context(), Generator{Pacer: Constant(100), Publisher: p, Message: Source{}.Messages(), N: 100, MaxInFlight: 5, wait: fakeClockWait})
+		s, err := Run(t.Context(), Generator{Pacer: Constant(100), Publisher: p, Message: Source{}.Messages(), Count: 100, MaxInFlight: 5, wait: fakeClockWait})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestEachMessageOfABatchHasItsOwnDueTime(t *testing.T) {
 		var sizes []int
 		p := fake(func(_ context.Context, msgs []queue.Message) error { sizes = append(sizes, len(msgs)); return nil })
 		_, err = Run(t.Context(), Generator{Pacer: Constant(1000), Publisher: ledger.RecordPublisher(p, w), Message: Source{}.Messages(),
-			N: 7, Batch: 3, Start: start, MaxInFlight: 1, wait: fakeClockWait})
+			Count: 7, Batch: 3, Start: start, MaxInFlight: 1, wait: fakeClockWait})
 		w.Close()
 		if err != nil || len(sizes) != 3 || sizes[0] != 3 || sizes[1] != 3 || sizes[2] != 1 {
 			t.Fatalf("got batches of %v, error %v", sizes, err)
@@ -223,9 +223,9 @@ func TestTheEndOfTheContextEndsTheScheduleAndNotTheCalls(t *testing.T) {
 		if err != nil || s.Sent != 11 || s.Accepted != 11 || cut.Load() != 0 {
 			t.Errorf("got %+v, %v, %d calls cut short, want 11 of 11", s, err, cut.Load())
 		}
-		g.Timeout, g.N = time.Second, 5
+		g.Timeout, g.Count = time.Second, 5
 		s, err = Run(t.Context(), g)
-		if err != nil || s.Sent != 5 || s.Accepted != 0 || !errors.Is(s.Err, context.DeadlineExceeded) {
+		if err != nil || s.Sent != 5 || s.Accepted != 0 || s.Err != context.DeadlineExceeded.Error() {
 			t.Errorf("with a time-out: got %+v, %v, want none accepted", s, err)
 		}
 		s, err = Run(ctx, g)
@@ -266,12 +266,12 @@ func TestAClosedLoopIsBoundByItsAnswers(t *testing.T) {
 			}
 			return nil
 		})
-		s, err := Closed(t.Context(), Loop{Publisher: p, Message: Source{Trial: 1}.Messages(), Senders: 4, Batch: 5, For: time.Second + time.Millisecond})
+		s, err := Closed(t.Context(), ClosedLoop{Publisher: p, Message: Source{Trial: 1}.Messages(), Senders: 4, Batch: 5, Duration: time.Second + time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
 		// 4 senders with 5 messages each 0.1 s: eleven rounds begin within 1.001 s.
-		if s.Sent != 220 || s.Accepted != 220 || len(seen) != 220 || math.Abs(s.Achieved-200) > 1e-6 || s.Model != "closed" || s.Err != nil {
+		if s.Sent != 220 || s.Accepted != 220 || len(seen) != 220 || math.Abs(s.Achieved-200) > 1e-6 || s.Model != "closed" || s.Err != "" {
 			t.Errorf("got %+v and %d ids, want 220 at 200/s", s, len(seen))
 		}
 		for n := range uint64(220) {
@@ -282,12 +282,75 @@ func TestAClosedLoopIsBoundByItsAnswers(t *testing.T) {
 	})
 }
 
+func TestAClosedLoopStopsAtItsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		p := fake(func(_ context.Context, msgs []queue.Message) error { sent.Add(int64(len(msgs))); return nil })
+		s, err := Closed(t.Context(), ClosedLoop{Publisher: p, Message: Source{}.Messages(), Senders: 3, Batch: 4, Count: 10})
+		if err != nil || s.Sent != 10 || sent.Load() != 10 {
+			t.Errorf("got %+v, %v, %d sent, want 10", s, err, sent.Load())
+		}
+	})
+}
+
+func TestAWindowHoldsSendersBackToWhatIsDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var published atomic.Int64
+		start := time.Now()
+		delivered := func() int64 { return min(published.Load(), int64(time.Since(start)/(10*time.Millisecond))) } // 100/s
+		var most int64
+		p := fake(func(_ context.Context, msgs []queue.Message) error {
+			published.Add(int64(len(msgs)))
+			most = max(most, published.Load()-delivered())
+			return nil
+		})
+		l := ClosedLoop{Publisher: p, Message: Source{}.Messages(), Batch: 5, Duration: 10 * time.Second, Window: 20, Delivered: delivered}
+		s, err := Closed(t.Context(), l)
+		if err != nil || most > 20+4 || s.Sent < 1000 || s.Sent > 1030 {
+			t.Errorf("got %+v, %v, at most %d undelivered, want 1,000 or so sent within a window of 20", s, err, most)
+		}
+	})
+}
+
+func TestAWindowDoesNotShutForGoodWhenMessagesAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var published atomic.Int64
+		p := fake(func(_ context.Context, msgs []queue.Message) error { published.Add(int64(len(msgs))); return nil })
+		// The first 30 are lost, and whatever comes later is delivered at once.
+		delivered := func() int64 { return max(0, published.Load()-30) }
+		l := ClosedLoop{Publisher: p, Message: Source{}.Messages(), Count: 200, Window: 20, Delivered: delivered, Duration: time.Hour}
+		s, err := Closed(t.Context(), l)
+		if err != nil || s.Sent != 200 || time.Duration(s.Last-s.First) > 5*time.Second {
+			t.Errorf("got %+v, %v, want all 200 within seconds", s, err)
+		}
+	})
+}
+
+func TestARefusedMessageTakesNoRoomInTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusals := 50
+		var published int64
+		p := fake(func(_ context.Context, msgs []queue.Message) error {
+			if refusals--; refusals >= 0 {
+				return queue.Reject(errors.New("full"))
+			}
+			published += int64(len(msgs))
+			return nil
+		})
+		l := ClosedLoop{Publisher: p, Message: Source{}.Messages(), Count: 60, Window: 20, Delivered: func() int64 { return published }, Duration: time.Hour}
+		s, err := Closed(t.Context(), l)
+		if err != nil || s.Accepted != 10 || time.Duration(s.Last-s.First) > 50*errorPause {
+			t.Errorf("got %+v, %v, want 10 accepted and no wait but the pauses", s, err)
+		}
+	})
+}
+
 func TestAClosedLoopPausesWhenItIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := errors.New("full")
 		p := fake(func(context.Context, []queue.Message) error { return queue.Reject(full) })
-		s, err := Closed(t.Context(), Loop{Publisher: p, Message: Source{}.Messages(), For: time.Second - time.Millisecond})
-		if err != nil || s.Sent != 100 || s.Accepted != 0 || s.Achieved != 0 || !errors.Is(s.Err, full) {
+		s, err := Closed(t.Context(), ClosedLoop{Publisher: p, Message: Source{}.Messages(), Duration: time.Second - time.Millisecond})
+		if err != nil || s.Sent != 100 || s.Accepted != 0 || s.Achieved != 0 || s.Err != queue.Reject(full).Error() {
 			t.Errorf("got %+v, %v, want 100 refused", s, err)
 		}
 	})
@@ -297,7 +360,7 @@ func TestAClosedLoopCutsACallThatNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		p := fake(func(ctx context.Context, _ []queue.Message) error { <-ctx.Done(); return ctx.Err() })
-		s, err := Closed(t.Context(), Loop{Publisher: p, Message: Source{}.Messages(), Senders: 3, For: time.Second, Timeout: 2 * time.Second})
+		s, err := Closed(t.Context(), ClosedLoop{Publisher: p, Message: Source{}.Messages(), Senders: 3, Duration: time.Second, Timeout: 2 * time.Second})
 		if took := time.Since(begin); err != nil || s.Sent != 3 || s.Accepted != 0 || took != 3*time.Second {
 			t.Errorf("got %+v, %v after %v, want 3 unanswered after 3s", s, err, took)
 		}
@@ -309,8 +372,11 @@ func TestLoopsWithoutTheirPartsAreErrors(t *testing.T) {
 	if _, err := Run(t.Context(), Generator{Publisher: p, Message: Source{}.Messages()}); err == nil {
 		t.Error("no pacer: got nil, want an error")
 	}
-	if _, err := Closed(t.Context(), Loop{Publisher: p}); err == nil {
+	if _, err := Closed(t.Context(), ClosedLoop{Publisher: p}); err == nil {
 		t.Error("no messages: got nil, want an error")
+	}
+	if _, err := Closed(t.Context(), ClosedLoop{Publisher: p, Message: Source{}.Messages(), Window: 1}); err == nil {
+		t.Error("a window without a count: got nil, want an error")
 	}
 }
 
@@ -331,7 +397,7 @@ func TestNothingIsSentEarly(t *testing.T) {
 			}
 			return nil
 		})
-		s, err := Run(t.Context(), Generator{Pacer: pacer, Publisher: p, Message: Source{}.Messages(), N: 20, Start: start})
+		s, err := Run(t.Context(), Generator{Pacer: pacer, Publisher: p, Message: Source{}.Messages(), Count: 20, Start: start})
 		if err != nil || s.Sent != 20 || early != 0 {
 			t.Errorf("rate %v: got %d sent, %d early, %v", rate, s.Sent, early, err)
 		}
@@ -365,7 +431,7 @@ func BenchmarkLateness(b *testing.B) {
 	for _, rate := range []float64{1000, 10_000, 50_000} {
 		b.Run(time.Duration(float64(time.Second)/rate).String(), func(b *testing.B) {
 			p := fake(func(context.Context, []queue.Message) error { return nil })
-			s, err := Run(context.Background(), Generator{Pacer: Constant(rate), Publisher: p, Message: Source{}.Messages(), N: uint64(b.N)})
+			s, err := Run(context.Background(), Generator{Pacer: Constant(rate), Publisher: p, Message: Source{}.Messages(), Count: uint64(b.N)})
 			if err != nil {
 				b.Fatal(err)
 			}

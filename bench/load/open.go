@@ -18,7 +18,7 @@ type Generator struct {
 	Pacer     Pacer
 	Publisher queue.Publisher // as ledger.RecordPublisher returns it: the due times travel in the context
 	Message   func(n uint64) queue.Message
-	N         uint64 // how many; 0: until ctx ends
+	Count     uint64 // how many; 0: until ctx ends
 	// Start is when Due counts from, as of ledger.Now, common to all producers
 	// of a trial; 0: now.
 	Start int64
@@ -34,7 +34,7 @@ type Generator struct {
 	wait func(ctx context.Context, until int64) error // tests have another clock
 }
 
-// Run sends until N messages are sent or ctx ends, and returns once every
+// Run sends until Count messages are sent or ctx ends, and returns once every
 // Publish call has its answer or its Timeout. What ctx ends is the schedule: a
 // call that is under way is not cut short, so that stopping leaves no unknown
 // outcomes. The error is that of a Generator that cannot run; failed publishes
@@ -47,7 +47,7 @@ func Run(ctx context.Context, g Generator) (Stats, error) {
 	m := newMeter()
 	slots := make(chan struct{}, g.MaxInFlight)
 	var calls sync.WaitGroup
-	total := g.N
+	total := g.Count
 	if total == 0 {
 		total = math.MaxUint64
 	}

@@ -22,7 +22,7 @@ type Stats struct {
 	// Lateness is how long after its due time a Publish call began. A batch is
 	// due when its last message is. A closed loop has none.
 	MaxLateness, P99Lateness time.Duration
-	Err                      error // why the first message that failed was not accepted
+	Err                      string // why the first message that failed was not accepted; empty: all were
 }
 
 // meter collects Stats from concurrent calls.
@@ -36,7 +36,8 @@ func newMeter() *meter {
 	return &meter{lateness: hdrhistogram.New(1, int64(time.Hour), 3)}
 }
 
-func (m *meter) record(sent, late int64, n int, err error) {
+// record returns how many of the call's messages were accepted.
+func (m *meter) record(sent, late int64, n int, err error) int64 {
 	accepted := int64(0)
 	for i := range n {
 		if queue.OutcomeOf(err, i) == queue.Accepted {
@@ -53,9 +54,10 @@ func (m *meter) record(sent, late int64, n int, err error) {
 	m.s.Accepted += accepted
 	m.s.MaxLateness = max(m.s.MaxLateness, time.Duration(late))
 	m.lateness.RecordValue(min(max(late, 0), int64(time.Hour)))
-	if m.s.Err == nil {
-		m.s.Err = err
+	if m.s.Err == "" && err != nil {
+		m.s.Err = err.Error()
 	}
+	return accepted
 }
 
 func (m *meter) stats() Stats {
