@@ -1,0 +1,255 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"queuelab/queue"
+)
+
+// pool is a publisher's connection, with a channel for each of its lanes.
+type pool struct {
+	*session
+	channels []*amqp.Channel // each is taken by its lane, once
+}
+
+func (q *rabbitQueue) openPool(ctx context.Context) (*pool, error) {
+	s, err := q.dial(ctx, "publisher "+q.exchange)
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{session: s, channels: make([]*amqp.Channel, q.channels)}
+	err = s.bounded(ctx, func() (err error) {
+		for i := range p.channels {
+			if p.channels[i], err = q.openChannel(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.close()
+		return nil, q.explain(err)
+	}
+	return p, nil
+}
+
+// openChannel also declares the topology: a channel that died because the
+// exchange was deleted is of use again.
+func (q *rabbitQueue) openChannel(s *session) (*amqp.Channel, error) {
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	if err = q.declare(ch); err == nil && q.confirm {
+		err = ch.Confirm(false)
+	}
+	if err != nil {
+		ch.Close()
+		return nil, err
+	}
+	return ch, nil
+}
+
+// item is one message on its way to a lane's channel.
+type item struct {
+	call       *call
+	index      int
+	publishing amqp.Publishing
+}
+
+// lane owns one channel: run is the only goroutine that publishes on it, for
+// channels are not to be shared. Callers feed it through in and never wait in
+// the library, which blocks without regard to a context.
+type lane struct {
+	p      *publisher
+	number int
+	in     chan item
+
+	// Of the present channel; run alone uses them.
+	ch      *amqp.Channel
+	on      *pool
+	written uint64           // messages so far, the broker counts along
+	sent    chan outstanding // to collect, closed with the channel's use
+	slots   chan struct{}    // taken by each unconfirmed message: the window
+}
+
+// outstanding is a message that was written and not confirmed.
+type outstanding struct {
+	item
+	confirm *amqp.DeferredConfirmation
+	number  string
+}
+
+func (l *lane) run() {
+	defer l.abandon()
+	for {
+		select {
+		case it := <-l.in:
+			if err := l.ready(); err != nil {
+				l.rejectQueued(it, err)
+				continue
+			}
+			l.publish(it)
+		case <-l.p.stop:
+			return
+		}
+	}
+}
+
+// ready sees to it that there is an open channel with room in its window, and
+// that the broker takes messages. After an error nothing that waits in the lane
+// was written.
+func (l *lane) ready() error {
+	for {
+		s, err := l.p.link.get(context.Background()) // ends with the publisher
+		if err != nil {
+			return err
+		}
+		if l.ch == nil || l.on != s || l.ch.IsClosed() {
+			l.abandon()
+			if err := l.take(s); err != nil {
+				return err
+			}
+		}
+		select {
+		case l.slots <- struct{}{}:
+		case <-l.p.stop:
+			return queue.ErrClosed
+		}
+		select {
+		case <-*s.gate.Load():
+			if !l.ch.IsClosed() {
+				return nil
+			}
+		case <-s.done:
+		case <-l.p.stop:
+			return queue.ErrClosed
+		}
+		<-l.slots
+	}
+}
+
+// take makes a channel of s the lane's own: the one that was opened for it, or
+// another one after that has died.
+func (l *lane) take(s *pool) (err error) {
+	ch := s.channels[l.number]
+	s.channels[l.number] = nil
+	if ch == nil {
+		if ch, err = l.p.q.openChannel(s.session); err != nil {
+			return l.p.q.explain(err)
+		}
+	}
+	l.ch, l.on, l.written = ch, s, 0
+	l.slots = make(chan struct{}, l.p.q.window)
+	if l.p.q.confirm {
+		l.sent = make(chan outstanding, l.p.q.window)
+		// Room for a return of every message in the window: the library's
+		// reader never waits for collect.
+		returns := ch.NotifyReturn(make(chan amqp.Return, l.p.q.window))
+		sent, slots := l.sent, l.slots
+		l.p.wg.Go(func() { collect(ch, sent, slots, returns) })
+	}
+	return nil
+}
+
+// abandon gives up the channel. What is outstanding resolves when it dies.
+func (l *lane) abandon() {
+	if l.sent != nil {
+		close(l.sent)
+		l.sent = nil
+	}
+	l.ch, l.on = nil, nil
+}
+
+// publish writes one message, and uses the slot that ready has taken.
+func (l *lane) publish(it item) {
+	if !it.call.take(it.index) {
+		<-l.slots
+		return
+	}
+	o := outstanding{item: it}
+	if l.p.q.confirm {
+		// A returned message says no delivery tag, so it bears our own count.
+		l.written++
+		o.number = strconv.FormatUint(l.written, 36)
+		it.publishing.CorrelationId = o.number
+	}
+	var err error
+	o.confirm, err = l.ch.PublishWithDeferredConfirm(l.p.q.exchange, "", l.p.q.confirm, false, it.publishing)
+	switch {
+	case err != nil:
+		// Some of it, or all, may have left.
+		it.call.finish(it.index, queue.Unknown, fmt.Errorf("rabbitmq: publish: %w", err))
+		<-l.slots
+	case l.p.q.confirm:
+		l.sent <- o
+	default:
+		it.call.finish(it.index, queue.Accepted, nil)
+		<-l.slots
+	}
+}
+
+// rejectQueued rejects it and all that waits behind it: no byte of them was
+// written, and each would wait for an attempt of its own to fail.
+func (l *lane) rejectQueued(it item, err error) {
+	for {
+		it.call.finish(it.index, queue.Rejected, fmt.Errorf("publish: %w", queue.Reject(err)))
+		select {
+		case it = <-l.in:
+		default:
+			return
+		}
+	}
+}
+
+// collect finds the outcome of each message of one channel, in their order. It
+// alone reads returns, so that what it knows of a message when its confirm has
+// come is all there is: the broker returns a message before it acks it.
+func collect(ch *amqp.Channel, sent <-chan outstanding, slots chan struct{}, returns <-chan amqp.Return) {
+	returned := make(map[string]string)
+	note := func(r amqp.Return, ok bool) {
+		if ok {
+			returned[r.CorrelationId] = r.ReplyText
+		} else {
+			returns = nil
+		}
+	}
+	for o := range sent {
+		for confirmed := false; !confirmed; {
+			select {
+			case <-o.confirm.Done():
+				confirmed = true
+			case r, ok := <-returns:
+				note(r, ok)
+			}
+		}
+		for queued := true; queued && returns != nil; {
+			select {
+			case r, ok := <-returns:
+				note(r, ok)
+			default:
+				queued = false
+			}
+		}
+		why, back := returned[o.number]
+		delete(returned, o.number)
+		switch {
+		case back:
+			o.call.finish(o.index, queue.Rejected, fmt.Errorf("rabbitmq: publish: %w", queue.Reject(fmt.Errorf("%s: %w", why, errUnroutable))))
+		case o.confirm.Acked():
+			o.call.finish(o.index, queue.Accepted, nil)
+		case ch.IsClosed():
+			// The library marks a channel closed first, and then resolves what is
+			// outstanding as if it had been nacked. It was not.
+			o.call.finish(o.index, queue.Unknown, errors.New("rabbitmq: publish: connection lost before the confirm"))
+		default:
+			o.call.finish(o.index, queue.Rejected, fmt.Errorf("rabbitmq: publish: %w", queue.Reject(errors.New("nacked by the broker"))))
+		}
+		<-slots
+	}
+}

@@ -1,0 +1,215 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"queuelab/queue"
+)
+
+// publisher has one connection and a few lanes on it. Publish hands each
+// message to the lane of its key and waits for the outcomes.
+type publisher struct {
+	q     *rabbitQueue
+	link  *link[*pool]
+	lanes []*lane
+	seed  maphash.Seed
+	stop  chan struct{} // closed once no call is left, or closeTimeout has passed
+	wg    sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	calls   sync.WaitGroup
+	stopped chan struct{} // closed when Close is through
+}
+
+// Publisher implements queue.Queue.
+func (q *rabbitQueue) Publisher(ctx context.Context) (queue.Publisher, error) {
+	p := &publisher{q: q, seed: maphash.MakeSeed(), stop: make(chan struct{}), stopped: make(chan struct{})}
+	p.link = newLink(q.openPool, (*pool).alive, (*pool).close)
+	if _, err := p.link.get(ctx); err != nil {
+		p.link.close()
+		return nil, err
+	}
+	for i := range q.channels {
+		l := &lane{p: p, number: i, in: make(chan item, q.window)}
+		p.lanes = append(p.lanes, l)
+		p.wg.Go(l.run)
+	}
+	if err := q.keep(p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Publish implements queue.Publisher.
+func (p *publisher) Publish(ctx context.Context, msgs ...queue.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return queue.ErrClosed
+	}
+	p.calls.Add(1)
+	p.mu.Unlock()
+	defer p.calls.Done()
+	if len(msgs) == 0 {
+		return nil
+	}
+
+	c := newCall(len(msgs))
+	timer := time.NewTimer(p.q.confirmTimeout)
+	defer timer.Stop()
+	for i, m := range msgs {
+		out, err := p.q.encode(m)
+		if err != nil {
+			c.finish(i, queue.Rejected, fmt.Errorf("rabbitmq: publish: %w", queue.Reject(err)))
+			continue
+		}
+		select {
+		case p.lanes[p.laneOf(m.Key)].in <- item{call: c, index: i, publishing: out}:
+		case <-ctx.Done():
+			return c.leave(ctx.Err())
+		case <-timer.C:
+			return c.leave(p.timeout())
+		case <-p.stop:
+			return c.leave(queue.ErrClosed)
+		}
+	}
+	select {
+	case <-c.done:
+		return c.result()
+	case <-ctx.Done():
+		return c.leave(ctx.Err())
+	case <-timer.C:
+		return c.leave(p.timeout())
+	case <-p.stop:
+		return c.leave(queue.ErrClosed)
+	}
+}
+
+func (p *publisher) timeout() error {
+	return fmt.Errorf("rabbitmq: publish: no confirm within %v", p.q.confirmTimeout)
+}
+
+// laneOf keeps the messages of one key on one channel: the broker keeps the
+// order of a channel only.
+func (p *publisher) laneOf(key string) int {
+	if len(p.lanes) == 1 {
+		return 0
+	}
+	return int(maphash.String(p.seed, key) % uint64(len(p.lanes)))
+}
+
+// Close implements queue.Publisher. It waits for at most closeTimeout; what is
+// still unconfirmed then is unknown.
+func (p *publisher) Close() error {
+	p.mu.Lock()
+	first := !p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if !first {
+		<-p.stopped
+		return nil
+	}
+	idle := make(chan struct{})
+	go func() { p.calls.Wait(); close(idle) }()
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	}
+	close(p.stop)
+	p.link.close() // also frees a lane that is stuck in a write
+	p.wg.Wait()
+	<-idle
+	p.q.forget(p)
+	close(p.stopped)
+	return nil
+}
+
+// call is one Publish: what became of each message so far. The caller may leave
+// before all is known.
+type call struct {
+	mu       sync.Mutex
+	states   []state
+	outcomes []queue.Outcome
+	open     int
+	left     bool
+	err      error // the first cause
+	done     chan struct{}
+}
+
+type state uint8
+
+const (
+	waiting state = iota // no byte was written
+	taken
+	finished
+)
+
+func newCall(n int) *call {
+	return &call{states: make([]state, n), outcomes: make([]queue.Outcome, n), open: n, done: make(chan struct{})}
+}
+
+// take claims message i for writing, unless the caller has left: then nobody
+// may write it, for the caller was told that it is rejected.
+func (c *call) take(i int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left {
+		return false
+	}
+	c.states[i] = taken
+	return true
+}
+
+func (c *call) finish(i int, o queue.Outcome, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left || c.states[i] == finished {
+		return
+	}
+	c.states[i], c.outcomes[i] = finished, o
+	if c.err == nil {
+		c.err = err
+	}
+	if c.open--; c.open == 0 {
+		close(c.done)
+	}
+}
+
+// leave decides what is not known yet, and returns the result.
+func (c *call) leave(cause error) error {
+	c.mu.Lock()
+	c.left = true
+	for i, s := range c.states {
+		switch s {
+		case waiting:
+			c.outcomes[i] = queue.Rejected
+		case taken:
+			c.outcomes[i] = queue.Unknown
+		}
+	}
+	if c.err == nil && c.open > 0 {
+		c.err = cause
+	}
+	c.mu.Unlock()
+	return c.result()
+}
+
+func (c *call) result() error {
+	if c.err == nil {
+		return nil
+	}
+	return &queue.PublishError{Outcomes: c.outcomes, Err: c.err}
+}
+
+var errUnroutable = errors.New("the broker has no queue for it: was the queue deleted? Opening it again declares it")
