@@ -1,0 +1,31 @@
+package host
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+func cpuModel() string {
+	s, _ := unix.Sysctl("machdep.cpu.brand_string")
+	return s
+}
+
+func memoryBytes() int64 {
+	n, _ := unix.SysctlUint64("hw.memsize")
+	return int64(n)
+}
+
+// load1 reads struct loadavg: three fixed-point numbers, and after the padding
+// the scale that they are to be divided by.
+func load1() float64 {
+	raw, err := unix.SysctlRaw("vm.loadavg")
+	if err != nil || len(raw) < 24 {
+		return 0
+	}
+	scale := binary.LittleEndian.Uint64(raw[16:])
+	if scale == 0 {
+		return 0
+	}
+	return float64(binary.LittleEndian.Uint32(raw)) / float64(scale)
+}
