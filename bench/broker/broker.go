@@ -86,6 +86,9 @@ func start(ctx context.Context, k kind, o Options) (*Broker, error) {
 	began := time.Now()
 	h, err := newHost(ctx, k, o.Setting)
 	if err != nil {
+		if portTaken.MatchString(err.Error()) {
+			err = fmt.Errorf("%w: %w", errPortTaken, err)
+		}
 		return nil, fmt.Errorf("start %s: %w", k.name, err)
 	}
 	b := &Broker{kind: k, setting: o.Setting, url: k.url(h.port()), host: h, out: o.Log}
@@ -95,7 +98,7 @@ func start(ctx context.Context, k kind, o Options) (*Broker, error) {
 		err = k.found(ctx, b.url)
 	}
 	if err != nil {
-		if portTaken.MatchString(h.log(context.WithoutCancel(ctx))) || errors.Is(err, errStranger) {
+		if portTaken.MatchString(err.Error()+h.log(context.WithoutCancel(ctx))) || errors.Is(err, errStranger) {
 			err = fmt.Errorf("%w: %w", errPortTaken, err)
 		}
 		err = fmt.Errorf("start %s: %w", k.name, err)

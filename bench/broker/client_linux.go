@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -59,7 +58,7 @@ func startSupervisor(ctx context.Context, kind string, ended func(string)) (*cli
 	c.cmd.Env = append(os.Environ(), startingVar+"=1")
 	c.cmd.ExtraFiles = []*os.File{theirRequests, theirReplies}
 	c.cmd.Stderr = os.Stderr // where a panic would be seen
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	c.cmd.SysProcAttr = detached()
 	err = c.cmd.Start()
 	theirRequests.Close()
 	theirReplies.Close()

@@ -2,14 +2,21 @@
 
 package broker
 
-import "context"
-
-// Init does nothing here: only Linux lets a process adopt the orphans of its
-// descendants, and so brokers run in containers elsewhere.
-func Init() {}
+import (
+	"context"
+	"fmt"
+	"os"
+)
 
 type native struct{ host }
 
+// newNative is for Linux only, where a process can adopt the orphans of its
+// descendants: brokers run in containers elsewhere.
 func newNative(context.Context, kind, string) (*native, error) {
-	return nil, unavailable("brokers run natively on Linux only", "start Docker and run this again: the compose files in compose/ are then used")
+	return nil, unavailable("brokers run natively on Linux only", "start Docker, and they run in containers")
+}
+
+func supervise(string) int {
+	fmt.Fprintln(os.Stderr, "queuelab: supervisors are for Linux")
+	return 2
 }

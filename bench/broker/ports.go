@@ -58,4 +58,4 @@ func bindable(port int) error {
 
 // portTaken recognises the four brokers' words for a port that another process
 // took between our look and their bind.
-var portTaken = regexp.MustCompile(`(?i)address already in use|eaddrinuse|port_already_in_use|could not bind|could not create any tcp/ip sockets`)
+var portTaken = regexp.MustCompile(`(?i)address already in use|eaddrinuse|port_already_in_use|port is already allocated|could not bind|could not create any tcp/ip sockets`)

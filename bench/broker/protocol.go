@@ -1,9 +1,5 @@
 package broker
 
-// supervisorWord is the hidden first argument that turns this binary into a
-// supervisor, see Init.
-const supervisorWord = "supervise-one-broker"
-
 // supervisedVar is set in everything a supervisor runs. Its value is the
 // broker's directory, so that people find what belongs together in /proc.
 const supervisedVar = "QUEUELAB_BROKER_DIR"

@@ -48,6 +48,7 @@ func withRedis(ctx context.Context, url string, do func(*redis.Client) error) er
 	}
 	defer conn.Close()
 	o.Dialer = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+	o.ContextTimeoutEnabled = true
 	o.MaxRetries, o.PoolSize, o.DialerRetries = -1, 1, 1
 	c := redis.NewClient(o)
 	defer c.Close()

@@ -14,23 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Init must be the first thing in main, and in TestMain through
-// brokertest.Main. Where this process was started as a supervisor it does that
-// job and never returns; everywhere else it does nothing.
-//
-// A supervisor looks after the processes of one broker, and is a process of its
-// own because the command that wants the broker may be killed at any moment. It
-// adopts whatever its descendants orphan, holds one end of a pipe whose other
-// end only the command holds, and when that pipe ends it kills every descendant,
-// removes the directory and exits.
-func Init() {
-	if len(os.Args) == 3 && os.Args[1] == supervisorWord {
-		os.Exit(supervise(os.Args[2]))
-	}
-}
-
-// supervisor is the state of the process that Init turns into one. One
-// goroutine owns it.
+// supervisor looks after the processes of one broker: it adopts whatever its
+// descendants orphan, and in the end kills every one of them. One goroutine owns
+// its state.
 type supervisor struct {
 	dir     string
 	replies *json.Encoder
