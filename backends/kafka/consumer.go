@@ -18,7 +18,7 @@ import (
 const errorEvery = 100 * time.Millisecond
 
 // consumer is a member of the group. What it holds of the group's partitions
-// changes with every generation; deliveries remember theirs.
+// changes with every generation.
 type consumer struct {
 	q      *topicQueue
 	ctx    context.Context // ends with Close
@@ -33,7 +33,8 @@ type consumer struct {
 
 	mu      sync.Mutex // guards everything below, and the generations
 	closed  bool
-	current *generation // nil while the group is dealing out
+	current *generation // the last one that began; nil before the first
+	dealt   *answer     // comes when the next one begins
 	failure error       // what Receive is to report
 	told    time.Time   // when it last did
 	turn    int         // the partition that is first in the next Receive
@@ -45,6 +46,7 @@ func newConsumer(q *topicQueue) (*consumer, error) {
 		joined: make(chan struct{}),
 		denied: make(chan error, 1),
 		wake:   make(chan struct{}, 1),
+		dealt:  newAnswer(),
 		told:   time.Now().Add(-errorEvery),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -217,40 +219,71 @@ func (c *consumer) Ack(ctx context.Context, ds ...*queue.Delivery) error {
 }
 
 func (c *consumer) settle(ctx context.Context, ds []*queue.Delivery) error {
+	limit := time.NewTimer(c.q.timeout)
+	defer limit.Stop()
 	errs := make([]error, len(ds))
-	failed := false
-	var uncommitted []int
-	var commit *commit
+	for {
+		pending, answer, err := c.mark(ds, errs)
+		if err != nil {
+			return err
+		}
+		if answer == nil {
+			break
+		}
+		select {
+		case <-answer.done:
+			err = answer.err
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-c.ctx.Done():
+			err = queue.ErrClosed
+		case <-limit.C:
+			err = fmt.Errorf("kafka: ack: no answer from the coordinator of group %s within %v", c.q.group, c.q.timeout)
+		}
+		if err != nil {
+			for _, i := range pending {
+				errs[i] = err
+			}
+			break
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return &queue.SettleError{Errs: errs}
+		}
+	}
+	return nil
+}
+
+// mark notes deliveries as done, and which of them are lost. If some are still
+// to be committed it returns those and the answer to wait for: that of the
+// commit which takes them along, or, while the group deals out its partitions,
+// the deal.
+func (c *consumer) mark(ds []*queue.Delivery, errs []error) (pending []int, next *answer, err error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.closed {
-		c.mu.Unlock()
-		return queue.ErrClosed
+		return nil, nil, queue.ErrClosed
 	}
 	for i, d := range ds {
 		r, ok := d.Receipt().(*receipt)
 		switch {
-		case !ok || r.part.g.c != c:
-			errs[i], failed = errors.New("kafka: ack: not a delivery of this consumer"), true
-		case r.part.g.over:
-			errs[i], failed = queue.ErrLeaseLost, true
-		default:
-			if r.part.done(r.offset) {
-				uncommitted = append(uncommitted, i)
-				commit = r.part.g.nextCommit()
-			}
+		case !ok || r.part.c != c:
+			errs[i] = errors.New("kafka: ack: not a delivery of this consumer")
+		case r.part.lost:
+			errs[i] = queue.ErrLeaseLost
+		case r.part.done(r.offset):
+			pending = append(pending, i)
 		}
 	}
-	c.mu.Unlock()
-	if commit != nil {
-		err := commit.wait(ctx)
-		for _, i := range uncommitted {
-			errs[i], failed = err, failed || err != nil
-		}
+	switch {
+	case len(pending) == 0:
+		return nil, nil, nil
+	case c.current.over:
+		return pending, c.dealt, nil
+	default:
+		return pending, c.current.nextCommit(), nil
 	}
-	if !failed {
-		return nil
-	}
-	return &queue.SettleError{Errs: errs}
 }
 
 // Nack implements queue.Consumer: Kafka cannot give one message back.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -17,34 +18,50 @@ const (
 )
 
 // fetch fills the partition's buffer until ctx ends, through every failure.
-func (p *assigned) fetch(ctx context.Context) {
-	offset, wait := p.start, retryFirst
+func (g *generation) fetch(ctx context.Context, p *assigned) {
+	wait := retryFirst
 	for ctx.Err() == nil {
-		before := offset
-		err := p.fetchFrom(ctx, &offset)
+		before := p.next
+		err := p.fetchFrom(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		p.g.c.fail(fmt.Errorf("kafka: fetch partition %d of %s: %w", p.id, p.g.c.q.topic, err))
-		if errors.Is(err, kafkago.OffsetOutOfRange) {
-			// Retention removed what was next, or the log lost its end. What is
-			// left is delivered, rather too much of it than too little.
-			offset = kafkago.FirstOffset
-		}
-		if offset != before {
+		if p.next != before {
 			wait = retryFirst
+		}
+		g.c.fail(fmt.Errorf("kafka: fetch partition %d of %s: %w", p.id, g.c.q.topic, err))
+		if errors.Is(err, kafkago.OffsetOutOfRange) {
+			if p, err = g.startOver(ctx, p); err != nil {
+				g.c.fail(fmt.Errorf("kafka: find the place in partition %d of %s: %w", p.id, g.c.q.topic, err))
+			}
 		}
 		_ = pause(ctx, wait)
 		wait = min(2*wait, retryMost)
 	}
 }
 
-// fetchFrom fetches over one connection until that fails, and keeps offset at
-// the message after the last one in the buffer. The connection is closed when
-// ctx ends: the broker may take its time over a fetch, and a consumer that
-// closes has none.
-func (p *assigned) fetchFrom(ctx context.Context, offset *int64) error {
-	q := p.g.c.q
+// startOver finds a new place in a partition that does not have the message
+// that was next: retention removed it, the broker lost the end of its log, or
+// the topic is another one of the same name. Offsets may begin to mean other
+// messages, so what is in hand is lost.
+func (g *generation) startOver(ctx context.Context, p *assigned) (*assigned, error) {
+	spans, err := g.c.q.spans(ctx)
+	if err != nil {
+		return p, err
+	}
+	fresh := &assigned{c: g.c, id: p.id, next: spans[p.id].from(), space: make(chan struct{}, 1)}
+	g.c.mu.Lock()
+	defer g.c.mu.Unlock()
+	p.lost, p.buffer = true, nil
+	g.parts[slices.Index(g.parts, p)] = fresh
+	return fresh, nil
+}
+
+// fetchFrom fetches over one connection until that fails. The connection is
+// closed when ctx ends: the broker may take its time over a fetch, and a
+// consumer that closes has none.
+func (p *assigned) fetchFrom(ctx context.Context) error {
+	q := p.c.q
 	addr, err := q.cluster.leader(ctx, p.id)
 	if err != nil {
 		return err
@@ -57,12 +74,14 @@ func (p *assigned) fetchFrom(ctx context.Context, offset *int64) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(q.timeout))
-	if *offset < 0 {
-		if *offset, err = conn.ReadFirstOffset(); err != nil {
+	if p.next < 0 {
+		first, err := conn.ReadFirstOffset()
+		if err != nil {
 			return err
 		}
+		p.next = first
 	}
-	if _, err := conn.Seek(*offset, kafkago.SeekAbsolute|kafkago.SeekDontCheck); err != nil {
+	if _, err := conn.Seek(p.next, kafkago.SeekAbsolute|kafkago.SeekDontCheck); err != nil {
 		return err
 	}
 	for {
@@ -81,22 +100,25 @@ func (p *assigned) fetchFrom(ctx context.Context, offset *int64) error {
 		}
 		next := batch.Offset()
 		err := batch.Close()
-		p.push(msgs)
+		if errors.Is(err, kafkago.RequestTimedOut) {
+			err = nil // how kafka-go puts it that max-wait went by without a message
+		}
 		if len(msgs) > 0 {
-			*offset = msgs[len(msgs)-1].Offset + 1
+			p.next = msgs[len(msgs)-1].Offset + 1
+			p.push(msgs)
 		}
 		if err != nil {
 			return err
 		}
-		*offset = max(*offset, next)
+		p.next = max(p.next, next)
 	}
 }
 
 func (p *assigned) awaitSpace(ctx context.Context) error {
 	for {
-		p.g.c.mu.Lock()
-		full := len(p.buffer) >= p.g.c.q.prefetch
-		p.g.c.mu.Unlock()
+		p.c.mu.Lock()
+		full := len(p.buffer) >= p.c.q.prefetch
+		p.c.mu.Unlock()
 		if !full {
 			return nil
 		}
@@ -109,16 +131,13 @@ func (p *assigned) awaitSpace(ctx context.Context) error {
 }
 
 func (p *assigned) push(msgs []kafkago.Message) {
-	if len(msgs) == 0 {
-		return
-	}
 	ds := make([]*queue.Delivery, len(msgs))
 	receipts := make([]receipt, len(msgs))
 	for i, m := range msgs {
 		receipts[i] = receipt{part: p, offset: m.Offset}
 		ds[i] = queue.NewDelivery(fromRecord(m), 0, &receipts[i])
 	}
-	c := p.g.c
+	c := p.c
 	c.mu.Lock()
 	if len(p.buffer) == 0 {
 		p.buffer = ds

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,22 +22,22 @@ type generation struct {
 
 	stopped bool          // nothing is fetched or handed out any more
 	over    bool          // nothing can be committed any more
-	inHand  int           // handed out and not done
-	settled chan struct{} // signalled when the above or a commit moves
+	moved   chan struct{} // signalled when something was settled or committed
 
-	gathering *commit // what the next commit carries
+	gathering *answer // to the commit that takes along what is done by now
 	busy      bool    // a commit is under way
 }
 
-// assigned is one partition in one generation.
+// assigned is one partition, for as long as the group leaves it here.
 type assigned struct {
-	g         *generation
+	c         *consumer
 	id        int
-	start     int64 // where fetching begins
+	next      int64 // what to fetch next; used by the one that fetches
 	buffer    []*queue.Delivery
 	space     chan struct{} // signalled when the buffer wants more
 	track     tracker
-	committed int64
+	committed int64 // what the coordinator has
+	lost      bool  // it is somebody else's, or fetched anew
 }
 
 // receipt is what it takes to settle a delivery.
@@ -45,16 +46,59 @@ type receipt struct {
 	offset int64
 }
 
-// begin makes gen the one that Receive takes from.
+// answer is waited for by any number of goroutines.
+type answer struct {
+	done chan struct{}
+	err  error // valid once done is closed; nil: look again, something has changed
+}
+
+func newAnswer() *answer { return &answer{done: make(chan struct{})} }
+
+// begin makes gen the generation that Receive takes from. Partitions that stay
+// go on where they are, with what is in hand: a generation that follows on ours
+// without another in between says that nobody else had them meanwhile.
 func (c *consumer) begin(gen *kafkago.Generation) *generation {
-	g := &generation{c: c, gen: gen, settled: make(chan struct{}, 1)}
-	for _, a := range gen.Assignments[c.q.topic] {
-		g.parts = append(g.parts, &assigned{g: g, id: a.ID, start: a.Offset, space: make(chan struct{}, 1)})
-	}
+	g := &generation{c: c, gen: gen, moved: make(chan struct{}, 1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before := map[int]*assigned{}
+	if old := c.current; old != nil {
+		for _, p := range old.parts {
+			if gen.ID == old.gen.ID+1 && !p.lost {
+				before[p.id] = p
+			}
+			p.lost = true
+		}
+	}
+	for _, a := range gen.Assignments[c.q.topic] {
+		p := before[a.ID]
+		if p == nil || !p.goesOn(a.Offset) {
+			p = &assigned{c: c, id: a.ID, next: a.Offset, committed: max(0, a.Offset), space: make(chan struct{}, 1)}
+		}
+		p.lost = false
+		g.parts = append(g.parts, p)
+	}
+	for _, p := range before {
+		if p.lost {
+			p.buffer = nil
+		}
+	}
 	c.current, c.failure = g, nil
+	close(c.dealt.done)
+	c.dealt = newAnswer()
+	signal(c.wake)
 	return g
+}
+
+// goesOn reports whether what the coordinator has for the partition is what
+// was committed here, or a commit whose answer was lost.
+func (p *assigned) goesOn(offset int64) bool {
+	offset = max(0, offset) // negative: nothing was committed yet
+	if offset < p.committed || offset > max(p.committed, p.track.next) {
+		return false
+	}
+	p.committed = offset
+	return true
 }
 
 // run serves the generation until the group ends it. The group deals again
@@ -63,53 +107,52 @@ func (g *generation) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var fetchers sync.WaitGroup
-	for _, p := range g.parts {
-		fetchers.Go(func() { p.fetch(ctx) })
+	for _, p := range slices.Clone(g.parts) {
+		fetchers.Go(func() { g.fetch(ctx, p) })
 	}
 	<-ctx.Done()
 	fetchers.Wait()
 
 	g.c.mu.Lock()
 	g.stopped = true
-	if g.c.current == g {
-		g.c.current = nil
-	}
-	for _, p := range g.parts {
-		p.buffer = nil
-	}
 	g.c.mu.Unlock()
 	g.drain()
 }
 
 // drain gives what is in hand a while to be settled, which the coordinator
-// still takes from this generation: every delivery that makes it is one that
-// does not come twice. It must end well within the session, because nobody
-// sends heartbeats meanwhile. When the consumer closes only a commit that is
-// under way is waited for.
+// still takes from this generation: a delivery that makes it does not come
+// again, whoever gets the partition. It must end well within the session,
+// because nobody sends heartbeats meanwhile. When the consumer closes only a
+// commit that is under way is waited for.
 func (g *generation) drain() {
 	limit := time.NewTimer(min(g.c.q.session/4, time.Second))
 	defer limit.Stop()
 	closing := g.c.ctx.Done()
-	for {
+	for late := false; ; {
 		g.c.mu.Lock()
-		wait := !g.over && (g.busy || g.inHand > 0 && !g.c.closed)
-		if !wait {
-			g.over = true
-		}
+		g.over = g.over || late || !g.busy && (g.c.closed || g.inHand() == 0)
+		over := g.over
 		g.c.mu.Unlock()
-		if !wait {
+		if over {
 			return
 		}
 		select {
-		case <-g.settled:
+		case <-g.moved:
 		case <-closing:
 			closing = nil
 		case <-limit.C:
-			g.c.mu.Lock()
-			g.over = true
-			g.c.mu.Unlock()
+			late = true
 		}
 	}
+}
+
+// inHand counts what was handed out and is not done.
+func (g *generation) inHand() int {
+	n := 0
+	for _, p := range g.parts {
+		n += len(p.track.open) - p.track.held
+	}
+	return n
 }
 
 // take hands out at most max deliveries, a fair share of each partition first,
@@ -135,14 +178,13 @@ func (g *generation) take(max, turn int) []*queue.Delivery {
 			out = p.handOut(out, min(share, p.ready(), cap(out)-len(out)))
 		}
 	}
-	g.inHand += len(out)
 	return out
 }
 
 // ready counts what may be handed out: nothing while too much is done beyond a
 // delivery that is not, since all of that would come again after a crash.
 func (p *assigned) ready() int {
-	if p.track.held >= p.g.c.q.maxUncommitted {
+	if p.track.held >= p.c.q.maxUncommitted {
 		return 0
 	}
 	return len(p.buffer)
@@ -155,7 +197,7 @@ func (p *assigned) handOut(out []*queue.Delivery, n int) []*queue.Delivery {
 	}
 	clear(p.buffer[:n])
 	p.buffer = p.buffer[n:]
-	if len(p.buffer) < p.g.c.q.prefetch {
+	if len(p.buffer) < p.c.q.prefetch {
 		signal(p.space)
 	}
 	return out
@@ -166,35 +208,20 @@ func (p *assigned) handOut(out []*queue.Delivery, n int) []*queue.Delivery {
 func (p *assigned) done(offset int64) bool {
 	held := p.track.held
 	if p.track.done(offset) {
-		p.g.inHand--
-		signal(p.g.settled)
+		signal(p.c.current.moved)
 	}
-	if held >= p.g.c.q.maxUncommitted && p.track.held < held {
-		signal(p.g.c.wake)
+	if held >= p.c.q.maxUncommitted && p.track.held < held {
+		signal(p.c.wake)
 	}
 	return p.track.next > offset && p.committed <= offset
 }
 
-// commit is one request to the coordinator, for all who wait for it.
-type commit struct {
-	done chan struct{}
-	err  error // valid once done is closed
-}
-
-func (c *commit) wait(ctx context.Context) error {
-	select {
-	case <-c.done:
-		return c.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// nextCommit returns the commit that carries what is done by now. It is sent
-// when the one under way has come back, and takes along what gathers until then.
-func (g *generation) nextCommit() *commit {
+// nextCommit returns the answer to the commit that takes along what is done by
+// now. It is sent when the one under way has come back, and so carries what
+// gathers until then.
+func (g *generation) nextCommit() *answer {
 	if g.gathering == nil {
-		g.gathering = &commit{done: make(chan struct{})}
+		g.gathering = newAnswer()
 	}
 	if !g.busy {
 		g.busy = true
@@ -212,26 +239,44 @@ func (g *generation) commit() {
 		now := g.gathering
 		g.gathering = nil
 		offsets := map[int]int64{}
+		sent := map[*assigned]int64{}
 		for _, p := range g.parts {
-			if p.track.next > p.committed {
-				offsets[p.id] = p.track.next
+			if !p.lost && p.track.next > p.committed {
+				offsets[p.id], sent[p] = p.track.next, p.track.next
 			}
 		}
 		c.mu.Unlock()
-		now.err = g.send(offsets)
+		err := g.send(offsets)
 		c.mu.Lock()
-		if now.err == nil {
-			for _, p := range g.parts {
-				p.committed = max(p.committed, offsets[p.id])
+		switch {
+		case err == nil:
+			for p, offset := range sent {
+				p.committed = max(p.committed, offset)
 			}
-		}
-		if errors.Is(now.err, queue.ErrLeaseLost) {
+		case fenced(err):
 			g.over = true
+			for _, p := range g.parts {
+				p.lost = p.lost || c.current == g
+			}
+		case !g.over: // otherwise the next generation decides
+			now.err = err
 		}
 		close(now.done)
 	}
 	g.busy = false
-	signal(g.settled)
+	signal(g.moved)
+}
+
+// fenced reports whether the group has gone on without this consumer.
+func fenced(err error) bool {
+	for _, e := range []kafkago.Error{
+		kafkago.IllegalGeneration, kafkago.UnknownMemberId, kafkago.RebalanceInProgress, kafkago.FencedInstanceID,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *generation) send(offsets map[int]int64) error {
@@ -239,13 +284,6 @@ func (g *generation) send(offsets map[int]int64) error {
 		return nil
 	}
 	err := g.gen.CommitOffsets(map[string]map[int]int64{g.c.q.topic: offsets})
-	for _, gone := range []kafkago.Error{
-		kafkago.IllegalGeneration, kafkago.UnknownMemberId, kafkago.RebalanceInProgress, kafkago.FencedInstanceID,
-	} {
-		if errors.Is(err, gone) {
-			return fmt.Errorf("%w: %w", queue.ErrLeaseLost, err)
-		}
-	}
 	if err != nil {
 		return fmt.Errorf("kafka: commit: %w", err)
 	}

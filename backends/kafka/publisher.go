@@ -98,6 +98,10 @@ func (p *publisher) Publish(ctx context.Context, msgs ...queue.Message) error {
 		addr, err := lay.leader(p.q.topic, t.partition)
 		if err != nil {
 			p.ask()
+		} else if p.q.acks == 0 && t.bytes > p.q.maxBytes() {
+			err = fmt.Errorf("kafka: publish: message of %d bytes: %w", t.bytes, kafkago.MessageSizeTooLarge)
+		}
+		if err != nil {
 			t.outcome, t.err, t.state = queue.Rejected, queue.Reject(err), settled
 			all.settle()
 			continue
@@ -121,8 +125,8 @@ func (p *publisher) begin() bool {
 }
 
 // cut groups the messages by partition, each part small enough for one record
-// batch. A message that is too large on its own is still sent: whether the
-// broker takes it is the broker's to say.
+// batch. A message that is too large on its own is still sent, since whether
+// the broker takes it is the broker's to say; but not where it would not say.
 func (p *publisher) cut(msgs []queue.Message, partitions int) []*part {
 	var parts []*part
 	last := make(map[int]*part, min(partitions, len(msgs)))

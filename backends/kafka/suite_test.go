@@ -28,10 +28,39 @@ func TestSuite(t *testing.T) {
 				Open: func(t testing.TB, name string, params ...string) queue.Queue {
 					return openAt(t, b, name, append(params, session, "acks="+acks)...)
 				},
+				OpenErr:    func(params ...string) error { return tryOpen(b, append(params, session)...) },
 				Crash:      func(t testing.TB) { crash(t, b) },
-				Redelivery: 15 * time.Second,
+				Freeze:     func(t testing.TB) func() { return freeze(t, b) },
+				Redelivery: 2500 * time.Millisecond,
+				Arrival:    10 * time.Second,
 			})
 		})
+	}
+}
+
+func tryOpen(b *broker.Broker, params ...string) error {
+	u, err := url.Parse(b.QueueURL("kafka", "try-open", strings.Join(params, "&")))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	q, err := Open(ctx, u)
+	if err != nil {
+		return err
+	}
+	return q.Close()
+}
+
+func freeze(t testing.TB, b *broker.Broker) (thaw func()) {
+	t.Helper()
+	if err := b.Pause(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := b.Resume(context.Background()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -232,7 +232,30 @@ func (q *topicQueue) Delete(ctx context.Context) error {
 // what is delivered and not yet committed too; the broker does not know the
 // difference. There is no dead-letter destination.
 func (q *topicQueue) Backlog(ctx context.Context) (queue.Backlog, error) {
+	spans, err := q.spans(ctx)
+	if err != nil {
+		return queue.Backlog{}, fmt.Errorf("kafka: backlog: %w", err)
+	}
 	b := queue.Backlog{InFlight: -1}
+	for _, s := range spans {
+		b.Ready += s.last - s.from()
+	}
+	return b, nil
+}
+
+// span is what a partition holds, and how far the group has got.
+type span struct {
+	first, last int64 // the next message is last
+	committed   int64 // -1: nothing
+}
+
+// from is where the group goes on: retention may have removed what was next,
+// and a broker that lost its disk's cache what was committed.
+func (s span) from() int64 { return min(max(s.committed, s.first), s.last) }
+
+// spans asks the brokers about every partition.
+func (q *topicQueue) spans(ctx context.Context) (map[int]span, error) {
+	spans := map[int]span{}
 	err := q.cluster.admin(ctx, func(ctx context.Context, client *kafkago.Client) error {
 		parts := make([]int, q.facts.partitions)
 		var asked []kafkago.OffsetRequest
@@ -246,33 +269,30 @@ func (q *topicQueue) Backlog(ctx context.Context) (queue.Backlog, error) {
 			err = committed.Error
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("offsets of group %s: %w", q.group, err)
 		}
-		from := map[int]int64{}
 		for _, p := range committed.Topics[q.topic] {
 			if p.Error != nil {
-				return p.Error
+				return fmt.Errorf("offset of group %s, partition %d: %w", q.group, p.Partition, p.Error)
 			}
-			from[p.Partition] = p.CommittedOffset
+			spans[p.Partition] = span{committed: p.CommittedOffset}
 		}
 		ends, err := client.ListOffsets(ctx, &kafkago.ListOffsetsRequest{
 			Topics: map[string][]kafkago.OffsetRequest{q.topic: asked}})
 		if err != nil {
-			return err
+			return fmt.Errorf("offsets of topic %s: %w", q.topic, err)
 		}
 		for _, p := range ends.Topics[q.topic] {
 			if p.Error != nil {
-				return p.Error
+				return fmt.Errorf("offsets of topic %s, partition %d: %w", q.topic, p.Partition, p.Error)
 			}
-			// What retention removed is no longer ready.
-			b.Ready += max(0, p.LastOffset-max(from[p.Partition], p.FirstOffset))
+			s := spans[p.Partition]
+			s.first, s.last = p.FirstOffset, p.LastOffset
+			spans[p.Partition] = s
 		}
 		return nil
 	})
-	if err != nil {
-		return queue.Backlog{}, fmt.Errorf("kafka: backlog of %s for group %s: %w", q.topic, q.group, err)
-	}
-	return b, nil
+	return spans, err
 }
 
 // pause waits, or until ctx ends.
