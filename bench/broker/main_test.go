@@ -6,10 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	"queuelab/bench/broker"
 	"queuelab/bench/broker/brokertest"
 )
 
-func TestMain(m *testing.M) { brokertest.Main(m) }
+func TestMain(m *testing.M) {
+	broker.Init()
+	if kind := os.Getenv(lifeVar); kind != "" {
+		live(kind)
+	}
+	brokertest.Main(m)
+}
 
 // readInt returns the number in a file, 0 if there is none.
 func readInt(path string) int {
