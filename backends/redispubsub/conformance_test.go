@@ -1,0 +1,19 @@
+package redispubsub_test
+
+import (
+	"testing"
+	"time"
+
+	"queuelab/backends/internal/redistest"
+	"queuelab/backends/redispubsub"
+	"queuelab/bench/broker/brokertest"
+	"queuelab/queue/queuetest"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
+
+var backend = redistest.Backend{Scheme: "redis+pubsub", Open: redispubsub.Open}
+
+func TestConformance(t *testing.T) {
+	queuetest.Run(t, backend.Harness(brokertest.Start(t, "redis", "no-persistence"), "timeout=1s", 200*time.Millisecond))
+}

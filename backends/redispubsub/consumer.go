@@ -1,0 +1,277 @@
+package redispubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"queuelab/backends/internal/envelope"
+	"queuelab/backends/internal/redisconn"
+	"queuelab/queue"
+)
+
+// LossError tells that messages did not reach this consumer. Receive returns it
+// once for each time, after the messages that came before.
+type LossError struct {
+	Dropped int           // messages that the full buffer had no room for
+	Foreign int           // values on the channel that are not messages of this queue
+	Gap     time.Duration // without a subscription: how many were missed nobody knows
+	Cause   error         // of the gap
+}
+
+func (e *LossError) Error() string {
+	switch {
+	case e.Cause != nil:
+		return fmt.Sprintf("redis-pubsub receive: not subscribed for %v, what was published then is lost: %v",
+			e.Gap.Round(time.Millisecond), e.Cause)
+	case e.Foreign > 0:
+		return fmt.Sprintf("redis-pubsub receive: %d values on the channel are not messages of this queue", e.Foreign)
+	}
+	return fmt.Sprintf("redis-pubsub receive: the consumer is too slow, %d messages had no room in its buffer and are lost", e.Dropped)
+}
+
+// Unwrap returns the cause of a gap.
+func (e *LossError) Unwrap() error { return e.Cause }
+
+// Losses are what a consumer has missed since it was opened.
+type Losses struct {
+	Dropped int64         // messages that the full buffer had no room for
+	Foreign int64         // values that are not messages of this queue
+	Gaps    int64         // times without a subscription
+	Gap     time.Duration // their sum
+}
+
+// LossCounter is implemented by the consumers of this package.
+type LossCounter interface{ Losses() Losses }
+
+type consumer struct {
+	q      *pubsub
+	client *redis.Client
+	stop   context.CancelFunc
+	loop   sync.WaitGroup
+	once   sync.Once
+	err    error
+
+	mu      sync.Mutex
+	sub     *redis.PubSub
+	items   []item // a loss stands where its messages are missing
+	size    int    // messages among the items
+	sum     Losses
+	closed  bool
+	arrived chan struct{}
+	done    chan struct{}
+}
+
+// item is a message, or a loss.
+type item struct {
+	payload string
+	loss    *LossError
+}
+
+var _ LossCounter = (*consumer)(nil)
+
+// Consumer implements queue.Queue.
+func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := &consumer{q: q, client: q.server.Client(2), arrived: make(chan struct{}, 1), done: make(chan struct{})}
+	var background context.Context
+	background, c.stop = context.WithCancel(context.Background())
+	err := q.children.Add(c)
+	if err == nil {
+		if err = c.subscribe(ctx); err != nil {
+			err = fmt.Errorf("redis-pubsub consumer: subscribe: %w", err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.loop.Go(func() { c.listen(background) })
+	return c, nil
+}
+
+// subscribe returns once the server has confirmed it. go-redis' own Subscribe
+// does not wait for that, and swallows its error.
+func (c *consumer) subscribe(ctx context.Context) error {
+	sub := c.client.Subscribe(ctx, c.q.channel)
+	_, err := sub.ReceiveTimeout(ctx, c.q.server.Timeout)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && c.closed {
+		err = queue.ErrClosed
+	}
+	if err != nil {
+		_ = sub.Close() // err says more
+		return err
+	}
+	c.sub = sub
+	return nil
+}
+
+// listen puts what comes into the buffer, and never waits for room in it.
+func (c *consumer) listen(ctx context.Context) {
+	silent := false
+	for ctx.Err() == nil {
+		// Only this goroutine replaces sub, so it may read it without the lock.
+		v, err := c.sub.ReceiveTimeout(ctx, c.q.server.Timeout)
+		if err == nil {
+			silent = false
+			if m, ok := v.(*redis.Message); ok {
+				c.put(item{payload: m.Payload})
+			}
+			continue
+		}
+		var timeout interface{ Timeout() bool }
+		if errors.As(err, &timeout) && timeout.Timeout() && !silent {
+			// Nothing was published, or the peer is gone: a ping tells.
+			if err = c.sub.Ping(ctx); err == nil {
+				silent = true
+				continue
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		silent = false
+		c.again(ctx, err)
+	}
+}
+
+// again subscribes anew, and notes the gap.
+func (c *consumer) again(ctx context.Context, cause error) {
+	lost := time.Now()
+	_ = c.sub.Close() // it is broken
+	for failures := 0; ; {
+		err := c.subscribe(ctx)
+		if err == nil {
+			gap := time.Since(lost)
+			c.mu.Lock()
+			c.sum.Gaps++
+			c.sum.Gap += gap
+			c.mu.Unlock()
+			c.put(item{loss: &LossError{Gap: gap, Cause: cause}})
+			return
+		}
+		failures++
+		if !redisconn.Sleep(ctx.Done(), redisconn.Backoff(failures)) {
+			return
+		}
+	}
+}
+
+func (c *consumer) put(i item) {
+	c.mu.Lock()
+	switch {
+	case i.loss != nil:
+		c.items = append(c.items, i)
+	case c.size < c.q.buffer:
+		c.items = append(c.items, i)
+		c.size++
+	default:
+		c.sum.Dropped++
+		// One loss for all that are dropped in a row.
+		if last := c.items[len(c.items)-1].loss; last != nil && last.Dropped > 0 {
+			last.Dropped++
+		} else {
+			c.items = append(c.items, item{loss: &LossError{Dropped: 1}})
+		}
+	}
+	c.mu.Unlock()
+	select {
+	case c.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// Receive implements queue.Consumer.
+func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for {
+		ds, err := c.take(max)
+		if len(ds) > 0 || err != nil {
+			return ds, err
+		}
+		select {
+		case <-c.arrived:
+		case <-c.done:
+			return nil, queue.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// take returns messages up to the next loss, or that loss.
+func (c *consumer) take(max int) ([]*queue.Delivery, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, queue.ErrClosed
+	}
+	var ds []*queue.Delivery
+	for len(c.items) > 0 && len(ds) < max {
+		next := c.items[0]
+		if next.loss != nil && len(ds) > 0 {
+			break
+		}
+		c.items[0] = item{}
+		c.items = c.items[1:]
+		if next.loss != nil {
+			return nil, next.loss
+		}
+		c.size--
+		m, err := envelope.Decode(next.payload)
+		if err != nil {
+			c.sum.Foreign++
+			loss := &LossError{Foreign: 1}
+			if len(ds) == 0 {
+				return nil, loss
+			}
+			c.items = append([]item{{loss: loss}}, c.items...)
+			break
+		}
+		ds = append(ds, queue.NewDelivery(m, 0, nil))
+	}
+	return ds, nil
+}
+
+// Losses implements LossCounter.
+func (c *consumer) Losses() Losses {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sum
+}
+
+// Ack implements queue.Consumer. Nobody waits for it: it settles in this process.
+func (c *consumer) Ack(_ context.Context, ds ...*queue.Delivery) error {
+	return queue.Settle(ds, func([]*queue.Delivery) error { return nil })
+}
+
+// Nack implements queue.Consumer.
+func (c *consumer) Nack(context.Context, ...*queue.Delivery) error { return queue.ErrUnsupported }
+
+// Close implements queue.Consumer.
+func (c *consumer) Close() error {
+	c.once.Do(func() {
+		c.mu.Lock()
+		c.closed = true
+		close(c.done)
+		sub := c.sub
+		c.mu.Unlock()
+		c.stop()
+		if sub != nil {
+			_ = sub.Close() // it may be broken already; this ends the read on it
+		}
+		c.loop.Wait()
+		c.err = c.client.Close()
+		c.q.children.Remove(c)
+	})
+	return c.err
+}
