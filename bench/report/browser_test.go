@@ -15,11 +15,13 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
+
+	"queuelab/bench/trial"
 )
 
-// browse opens the sample's page in headless Chromium. A page exception fails
+// browse opens a result's page in headless Chromium. A page exception fails
 // the test at its end. Without Chromium it skips, or fails in CI.
-func browse(t *testing.T) (ctx context.Context, shot func(name string)) {
+func browse(t *testing.T, result trial.Result) (ctx context.Context, shot func(name string)) {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -35,7 +37,7 @@ func browse(t *testing.T) (ctx context.Context, shot func(name string)) {
 		t.Skip("no Chromium here: install Debian's chromium to run the browser tests")
 	}
 	dir := t.TempDir()
-	if err := Write(dir, sample(), Options{}); err != nil {
+	if err := Write(dir, result, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
@@ -101,7 +103,7 @@ func do(ctx context.Context, t *testing.T, steps ...chromedp.Action[chromedp.Voi
 }
 
 func TestPage(t *testing.T) {
-	ctx, shot := browse(t)
+	ctx, shot := browse(t, sample())
 
 	t.Run("the charts hold a mark for every setting", func(t *testing.T) {
 		for chart, want := range map[string]int{"latency": 14, "throughput": 14, "sale": 28} {
@@ -204,6 +206,8 @@ func TestPage(t *testing.T) {
 		scheme("light")
 		light := ask[string](ctx, t, colour)
 		shot("light.jpg")
+		do(ctx, t, chromedp.SetAttributeValue(`details.cell`, "open", ""))
+		shot("open.jpg")
 		scheme("dark")
 		dark := ask[string](ctx, t, colour)
 		shot("dark.jpg")
@@ -241,4 +245,24 @@ func TestPage(t *testing.T) {
 			t.Error("got another CSV than report.CSV writes")
 		}
 	})
+}
+
+func TestHostileStringsStayTextInTheBrowser(t *testing.T) {
+	ctx, shot := browse(t, hostile())
+	if got := ask[int](ctx, t, `document.scripts.length`); got != 2 {
+		t.Errorf("got %d scripts, want 2", got)
+	}
+	if got := ask[int](ctx, t, `document.querySelectorAll("details[data-cell]").length`); got != 7 {
+		t.Errorf("got %d cells, want 7", got)
+	}
+	if got := ask[string](ctx, t, `document.querySelector("details pre").textContent`); !strings.Contains(got, `"backend"`) {
+		t.Errorf("got %q, want a cell's JSON", got)
+	}
+	if got := ask[string](ctx, t, `JSON.parse(document.querySelector("details pre").textContent).backend`); got != evil {
+		t.Errorf("got %q, want %q", got, evil)
+	}
+	if over := ask[int](ctx, t, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+		t.Errorf("got a page %d px wider than its window", over)
+	}
+	shot("hostile.jpg")
 }

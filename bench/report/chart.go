@@ -106,12 +106,13 @@ func (v *view) latencyChart() chart {
 	if low > high {
 		low, high = 100, 1000
 	}
-	from, to := math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))
+	// Ten thousand seconds are the end of the axis, whatever a file claims.
+	from, to := math.Floor(math.Log10(min(low, 1e9))), math.Ceil(math.Log10(min(high, 1e10)))
 	if from == to {
 		to++
 	}
 	x := func(us int64) px {
-		return px(chartLeft + chartPlot*(math.Log10(float64(max(us, 1)))-from)/(to-from))
+		return px(chartLeft + chartPlot*(math.Log10(float64(min(max(us, 1), 1e10)))-from)/(to-from))
 	}
 	for e := from; e <= to; e++ {
 		us := int64(math.Pow(10, e))
@@ -185,7 +186,7 @@ func points(at ...float64) string {
 
 func (v *view) band(c *viewCell, y float64) band {
 	r := v.rowOf(c)
-	b := band{Row: r, Cell: c, Y: px(y), Label: r.Setting()}
+	b := band{Row: r, Cell: c, Y: px(y), Label: shorten(r.Setting(), 34)}
 	switch {
 	case r.Broker.Emulated:
 		b.Sub = "emulated"

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"queuelab/bench/trial"
 )
@@ -175,7 +176,7 @@ func explain(err error, size int) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
-	case errors.As(err, &syntax) && syntax.Offset >= int64(size):
+	case errors.As(err, &syntax) && strings.HasPrefix(syntax.Error(), "unexpected end"):
 		return fmt.Errorf("the JSON ends too early, at byte %d of %d: %w", syntax.Offset, size, err)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("malformed JSON at byte %d of %d: %w", syntax.Offset, size, err)

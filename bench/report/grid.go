@@ -61,7 +61,7 @@ func words(s string) field { return field{Text: orDash(s)} }
 func number(s string, v float64) field { return field{Text: s, Sort: v, HasNum: true} }
 
 func verdictField(c *viewCell) field {
-	m := markOf(c.Verdict)
+	m := cellMark(c.Cell)
 	return field{Text: m.Symbol + " " + orDash(c.Verdict), Sort: float64(m.rank), HasNum: true, Mark: &m, ID: c.ID}
 }
 
@@ -176,7 +176,7 @@ func crashField(c *viewCell, even bool) field {
 	if !measured(c.Cell) {
 		return absent(c)
 	}
-	m := markOf(c.Verdict)
+	m := cellMark(c.Cell)
 	f := field{
 		Text: fmt.Sprintf("%s / %s%s %s", count(c.Lost), count(c.Redelivered), trialsUnless(even, c), m.Symbol),
 		Sub:  []string{"expected: " + expectation(c.Expected)},
@@ -210,7 +210,7 @@ func saleText(c *viewCell, even, short bool) field {
 	if c.Sale == nil || !measured(c.Cell) {
 		return absent(c)
 	}
-	s, m := c.Sale, markOf(c.Verdict)
+	s, m := c.Sale, cellMark(c.Cell)
 	text := fmt.Sprintf("%s/%s", count(int64(s.Sold)), count(int64(s.Stock)))
 	for i, w := range saleTroubles(s) {
 		if short && i > 0 {
@@ -221,7 +221,7 @@ func saleText(c *viewCell, even, short bool) field {
 	return field{
 		Text: text + trialsUnless(even, c) + " " + m.Symbol,
 		Sub:  []string{plural(int64(s.Buyers), "buyer", "buyers") + " for " + plural(int64(s.Stock), "unit", "units")},
-		Sort: float64(s.Oversold + s.Undersold + s.Double + s.Waiting + s.LostOrders), HasNum: true, Mark: &m, ID: c.ID,
+		Sort: float64(wrong(s)), HasNum: true, Mark: &m, ID: c.ID,
 	}
 }
 
@@ -389,7 +389,11 @@ func (v *view) cellsGrid() grid {
 		if !measured(c.Cell) {
 			lost, again = words(""), words("")
 		}
-		fields = append(fields, words(expectLost), lost, words(expectAgain), again, words(from), words(cmp.Or(why, reasons(c.Cell), c.Note)))
+		outcome := ""
+		if c.Sale != nil && measured(c.Cell) {
+			outcome = saleText(c, true, false).Text
+		}
+		fields = append(fields, words(expectLost), lost, words(expectAgain), again, words(from), words(cmp.Or(why, outcome, reasons(c.Cell), c.Note)))
 		g.Lines = append(g.Lines, line{r, c, fields})
 	}
 	return g

@@ -58,7 +58,7 @@ func HTML(w io.Writer, result trial.Result) error {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	t, err := template.New("report.html.tmpl").Funcs(template.FuncMap{
-		"mark": markOf, "trouble": trouble, "bound": bound, "expectation": expectation, "basis": basis, "reasons": reasons, "measured": measured,
+		"mark": func(c *viewCell) mark { return cellMark(c.Cell) }, "trouble": trouble, "bound": bound, "expectation": expectation, "basis": basis, "reasons": reasons, "measured": measured,
 		"count": count, "faultTitle": faultTitle, "rowOf": v.rowOf, "facts": facts, "json": indented, "search": search, "join": strings.Join, "percentiles": percentiles,
 		"confirm": confirmText, "millis": millis, "orDash": orDash,
 	}).ParseFS(assets, "assets/report.html.tmpl")
@@ -97,7 +97,7 @@ func (v *view) page(result trial.Result) (page, error) {
 		Title: "Queue report: " + orDash(v.run.Suite) + ", " + day(v.run.StartedAt), Complete: v.run.Complete, Conditions: v.conditions(),
 		Problems: v.problems(), Skips: v.skips(), Latency: v.latencyGrid(), Throughput: v.throughputGrid(), Crash: v.crashGrid(), Sale: v.saleGrid(), All: v.cellsGrid(),
 		Charts: map[string]chart{"latency": v.latencyChart(), "throughput": v.throughputChart(), "sale": v.saleChart()},
-		Cells:  v.worstFirst(), Marks: marks(), Meanings: meanings(), Bound: boundText(), Fewest: v.fewest(),
+		Cells:  v.worstFirst(), Marks: append(marks(), knownLoss()), Meanings: meanings(), Bound: boundText(), Fewest: v.fewest(),
 		CSS: template.CSS(css), JS: template.JS(js), Data: template.JS(data),
 	}
 	for _, r := range v.rows {

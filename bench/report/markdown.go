@@ -29,7 +29,7 @@ func Markdown(w io.Writer, result trial.Result) error {
 	fmt.Fprintf(&b, "\n## %s\n\n%s", md(g.Title), markdownTable(g, false))
 	v.markdownFacts(&b)
 	b.WriteString("\n## Verdicts\n\n| symbol | verdict | meaning |\n| --- | --- | --- |\n")
-	for _, m := range marks() {
+	for _, m := range append(marks(), knownLoss()) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", md(m.Symbol), md(m.Verdict), md(m.Meaning))
 	}
 	b.WriteString("\n## What these trials can bound\n\n" + md(boundText()) + "\n\n")

@@ -91,7 +91,7 @@ func (p pen) mark(m *mark, s string) string {
 		return p.sgr("1;31", s)
 	case "invalid":
 		return p.sgr("35", s)
-	case "warn":
+	case "warn", "known":
 		return p.sgr("33", s)
 	case "soft":
 		return p.sgr("36", s)
@@ -166,7 +166,7 @@ func (p pen) draw(g grid, width int) string {
 
 // narrow breaks a column's title, so that titles do not set the width.
 func narrow(title string) string {
-	parts := strings.Fields(title)
+	parts := strings.Fields(plain(title))
 	lines := []string{""}
 	for _, w := range parts {
 		last := &lines[len(lines)-1]
@@ -186,7 +186,7 @@ func narrow(title string) string {
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n' || r == '\t' || r == '\r':
+		case r == '\n' || r == '\t' || r == '\r' || r == '\u2028' || r == '\u2029':
 			return ' '
 		case unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control):
 			return -1

@@ -45,6 +45,25 @@ func markOf(verdict string) mark {
 	return m
 }
 
+// knownLoss is what "as expected" looks like where what is expected is a loss:
+// right about the oracle, and yet nothing to be green about.
+func knownLoss() mark {
+	return mark{"as expected, with loss", "✓", "known", "the loss or the damage that this setting is known for, within its bound", 6}
+}
+
+// cellMark is the mark of a cell in a table of outcomes.
+func cellMark(c *trial.Cell) mark {
+	if c.Verdict == trial.VerdictAsExpected && (c.Lost > 0 || c.Sale != nil && wrong(c.Sale) > 0) {
+		return knownLoss()
+	}
+	return markOf(c.Verdict)
+}
+
+// wrong counts the units and orders of a sale that are not as they should be.
+func wrong(s *trial.Sale) int64 {
+	return int64(s.Oversold) + int64(s.Undersold) + int64(s.Double) + int64(s.Waiting) + int64(s.LostOrders)
+}
+
 // measured reports whether a cell's numbers may be read as numbers.
 func measured(c *trial.Cell) bool {
 	switch c.Verdict {
@@ -87,8 +106,7 @@ func bound(c *trial.Cell) string {
 		if c.Sale == nil {
 			return ""
 		}
-		wrong := int64(c.Sale.Oversold + c.Sale.Undersold + c.Sale.Double + c.Sale.Waiting + c.Sale.LostOrders)
-		return boundOf(c.Valid, "sale", "sales", wrong, "unit or order wrong", "units or orders wrong")
+		return boundOf(c.Valid, "sale", "sales", wrong(c.Sale), "unit or order wrong", "units or orders wrong")
 	}
 	if c.Valid < 6 {
 		return fmt.Sprintf("%s: the spread between runs is unknown (an interval for a median needs 6), so close numbers have no order", plural(int64(c.Valid), "run", "runs"))
