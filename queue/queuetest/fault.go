@@ -251,10 +251,10 @@ func frozenPublish(e *env) {
 	e.publish(p, e.msgs(1, "k")...) // the connection is open
 	thaw := e.freezeOnce()
 	defer thaw()
-	ctx, cancel := e.deadline(2 * time.Second)
+	ctx, cancel := e.deadline(e.prompt)
 	defer cancel()
 	var err error
-	if !e.within(e.h.Arrival, "Publish to a frozen broker, whose context has ended,", func() {
+	if !e.within(e.prompt+e.h.Arrival, "Publish to a frozen broker, whose context has ended,", func() {
 		err = p.Publish(ctx, e.msgs(1, "k")...)
 	}) {
 		return
@@ -274,10 +274,10 @@ func frozenAck(e *env) {
 	d := e.take(c, 1)[0]
 	thaw := e.freezeOnce()
 	defer thaw()
-	ctx, cancel := e.deadline(2 * time.Second)
+	ctx, cancel := e.deadline(e.prompt)
 	defer cancel()
 	var err error
-	if !e.within(e.h.Arrival, "Ack to a frozen broker, whose context has ended,", func() { err = c.Ack(ctx, d) }) {
+	if !e.within(e.prompt+e.h.Arrival, "Ack to a frozen broker, whose context has ended,", func() { err = c.Ack(ctx, d) }) {
 		return
 	}
 	if e.caps.AckConfirmed == (err == nil) {
