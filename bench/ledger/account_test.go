@@ -118,6 +118,11 @@ func TestEveryDamageIsNamed(t *testing.T) {
 			h.drop(7, Delivered, Effect, Acked)
 			h.find(7, Accepted).Event = Rejected
 		}, func(c *Counts) { c.Accepted, c.Rejected = messages-1, 1 }, nil},
+		{"one attempt was rejected and one has no answer: the message is unknown", func(h *history) {
+			h.drop(7, Delivered, Effect, Acked)
+			h.find(7, Accepted).Event = Rejected
+			resend(h, 7, Unknown)
+		}, func(c *Counts) { c.Accepted, c.Unknown = messages-1, 1 }, nil},
 		{"a message was acked before its effect", func(h *history) { h.find(7, Acked).At = 7035 },
 			nil, []string{"1 acked before their effect"}},
 		{"a message was delivered that nobody sent", func(h *history) { again(h, 99, 7500) },

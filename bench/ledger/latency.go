@@ -22,7 +22,7 @@ func latencies(ms []*message, from, to int64) Latencies {
 	h := func() *hdrhistogram.Histogram { return hdrhistogram.New(1, longest, 3) }
 	l := Latencies{h(), h(), h(), h(), h(), 0}
 	record := func(h *hdrhistogram.Histogram, ns int64) {
-		if ns < 0 || h.RecordValue(ns) != nil {
+		if h.RecordValue(ns) != nil {
 			l.OutOfRange++
 		}
 	}

@@ -200,6 +200,10 @@ func Lookup(setting, fault string) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
+	return lookup(rows, setting, fault)
+}
+
+func lookup(rows map[oracleKey]Row, setting, fault string) (Row, error) {
 	backend, name, ok := strings.Cut(setting, "/")
 	if !ok || backend == "" || name == "" {
 		return Row{}, fmt.Errorf("oracle: setting %q is not backend/setting", setting)

@@ -60,6 +60,18 @@ func TestTheMostSpecificRowWins(t *testing.T) {
 	}
 }
 
+func TestTheBackendsRowWinsOverEverybodys(t *testing.T) {
+	rows, err := parseOracle("setting,fault,lost,redelivered,basis,why\n*/*,none,0,0,V,x\na/*,none,pops,0,V,x\na/b,none,any,0,V,x\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for setting, want := range map[string]string{"a/b": "any", "a/c": "pops", "c/b": "0"} {
+		if row, err := lookup(rows, setting, FaultNone); err != nil || row.Lost != want {
+			t.Errorf("%s: got %+v, %v, want %s lost", setting, row, err, want)
+		}
+	}
+}
+
 func TestATableWithAFlawIsRefused(t *testing.T) {
 	const header = "setting,fault,lost,redelivered,basis,why\n"
 	for _, c := range []struct{ name, text, want string }{
