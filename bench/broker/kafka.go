@@ -35,6 +35,7 @@ func kafkaKind() kind {
 			_, err := kafkaJars()
 			return err
 		},
+		once:     makeKafkaArchive,
 		plan:     planKafka,
 		ready:    kafkaReady,
 		version:  kafkaVersionOf,
@@ -91,6 +92,16 @@ func planKafka(l layout) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
+	var jvm []string
+	if archive, err := archivePath(java, jars); err == nil {
+		if _, err := os.Stat(archive); err == nil {
+			jvm = []string{"-XX:SharedArchiveFile=" + archive}
+		}
+	}
+	return planKafkaWith(l, java, jars, jvm)
+}
+
+func planKafkaWith(l layout, java string, jars, jvm []string) (plan, error) {
 	var id [16]byte
 	rand.Read(id[:])
 	cluster := base64.RawURLEncoding.EncodeToString(id[:])
@@ -111,18 +122,24 @@ log.dirs=%[3]s
 		return plan{}, err
 	}
 
-	run := func(main string, args ...string) command {
+	run := func(jvm []string, main string, args ...string) command {
 		argv := []string{java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 			"-XX:-UsePerfData", // its file in the system's temporary directory would stay after a kill
 			"-Djava.io.tmpdir=" + l.dir, "-Djava.awt.headless=true",
 			"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"}
-		argv = append(argv, "-cp", strings.Join(jars, ":"), main)
+		argv = append(append(argv, jvm...), "-cp", strings.Join(jars, ":"), main)
 		return command{Argv: append(argv, args...), Env: []string{"CLASSPATH=", "JAVA_TOOL_OPTIONS="}}
+	}
+	var shared []string // only what reads an archive, not what writes one
+	for _, o := range jvm {
+		if strings.HasPrefix(o, "-XX:SharedArchiveFile=") {
+			shared = append(shared, o)
+		}
 	}
 	return plan{
 		identity: cluster,
-		prepare:  []command{run("kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties)},
-		serve:    []command{run("kafka.Kafka", properties)},
+		prepare:  []command{run(shared, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties)},
+		serve:    []command{run(jvm, "kafka.Kafka", properties)},
 	}, nil
 }
 

@@ -21,7 +21,8 @@ type kind struct {
 	patience time.Duration
 	url      func(port int) string
 
-	available func() error // nil: it can be started natively
+	available func() error                      // nil: it can be started natively
+	once      func(ctx context.Context, k kind) // what makes later starts on this machine faster; may be nil
 	plan      func(layout) (plan, error)
 
 	// ready asks once, in the broker's own protocol, whether it serves. The

@@ -18,7 +18,7 @@ type native struct {
 
 // newNative prepares a broker of its own, in a directory of its own, and starts
 // nothing that stays.
-func newNative(ctx context.Context, k kind, setting string) (_ *native, err error) {
+func newNative(ctx context.Context, k kind, setting string) (*native, error) {
 	name, content, err := k.settingsFile(setting)
 	if err != nil {
 		return nil, err
@@ -26,6 +26,14 @@ func newNative(ctx context.Context, k kind, setting string) (_ *native, err erro
 	if err := k.available(); err != nil {
 		return nil, err
 	}
+	if k.once != nil {
+		k.once(ctx, k)
+	}
+	return planned(ctx, k, name, content, k.plan)
+}
+
+// planned makes a broker ready to be launched by the plan it is given.
+func planned(ctx context.Context, k kind, name string, content []byte, makePlan func(layout) (plan, error)) (_ *native, err error) {
 	n := &native{ends: make(chan string, 8)}
 	n.sup, err = startSupervisor(ctx, k.name, func(how string) {
 		select {
@@ -48,7 +56,7 @@ func newNative(ctx context.Context, k kind, setting string) (_ *native, err erro
 	if err := os.WriteFile(conf, content, 0o644); err != nil {
 		return nil, err
 	}
-	n.plan, err = k.plan(layout{dir: n.sup.dir, conf: conf, content: content, ports: n.ports})
+	n.plan, err = makePlan(layout{dir: n.sup.dir, conf: conf, content: content, ports: n.ports})
 	if err != nil {
 		return nil, err
 	}

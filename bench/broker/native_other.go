@@ -20,3 +20,5 @@ func supervise(string) int {
 	fmt.Fprintln(os.Stderr, "queuelab: supervisors are for Linux")
 	return 2
 }
+
+func makeKafkaArchive(context.Context, kind) {}
