@@ -257,8 +257,8 @@ func backlog(e *env) {
 		switch {
 		case e.caps.Guarantee == queue.AtMostOnce:
 			return b.Ready <= 6 && none(b.InFlight)
-		case b.InFlight == -1: // then what is in flight counts as ready, or not at all
-			return b.Ready == -1 || b.Ready >= 6 && b.Ready <= 10
+		case b.InFlight == -1: // then what is in flight counts as ready, or not at all; a prefetch is in flight too
+			return b.Ready <= 10
 		case b.Ready == -1:
 			return b.InFlight >= 4 && b.InFlight <= 10
 		}
