@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,13 +17,6 @@ func TestMain(m *testing.M) { brokertest.Main(m) }
 
 func lab(t testing.TB) *broker.Broker {
 	t.Helper()
-	if u := os.Getenv("RMQ_URL"); u != "" { // XXX temporary
-		b, err := broker.External("rabbitmq", u)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
 	return brokertest.Start(t, "rabbitmq", "default")
 }
 

@@ -99,12 +99,11 @@ func (s *subscription) alive() bool {
 }
 
 func (s *subscription) why() error {
-	select {
-	case <-s.done:
+	if s.conn.IsClosed() {
+		<-s.done
 		return s.cause
-	default:
-		return errors.New("the broker ended the subscription: was the queue deleted?")
 	}
+	return errors.New("the broker ended the subscription: was the queue deleted?")
 }
 
 func (s *subscription) ack(tags []uint64) error {
