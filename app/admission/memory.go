@@ -1,0 +1,187 @@
+package admission
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"queuelab/app/sale"
+)
+
+// Memory is a gate in this process, for running without Redis. Its stock and
+// marks end with the process: what was admitted and not yet in the queue is
+// then forgotten. Other instances do not see it.
+type Memory struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	vouchers map[sale.ID]*voucher
+}
+
+type voucher struct {
+	loaded     bool
+	stock      int64
+	begin, end time.Time
+	buyers     map[string]sale.ID
+	marks      map[sale.ID]*mark
+}
+
+type mark struct {
+	reservation sale.Reservation
+	set         time.Time
+	from        time.Time // due an age after this
+}
+
+// NewMemory makes an empty gate. now is the clock; nil is the real one.
+func NewMemory(now func() time.Time) *Memory {
+	if now == nil {
+		now = time.Now
+	}
+	return &Memory{now: now, vouchers: map[sale.ID]*voucher{}}
+}
+
+// voucher is for reading; a voucher that is not known is as good as empty.
+func (m *Memory) voucher(id sale.ID) *voucher {
+	if v := m.vouchers[id]; v != nil {
+		return v
+	}
+	return &voucher{}
+}
+
+func (m *Memory) create(id sale.ID) *voucher {
+	v := m.vouchers[id]
+	if v == nil {
+		v = &voucher{buyers: map[string]sale.ID{}, marks: map[sale.ID]*mark{}}
+		m.vouchers[id] = v
+	}
+	return v
+}
+
+// Admit implements sale.Gate.
+func (m *Memory) Admit(_ context.Context, r sale.Reservation) (sale.Verdict, sale.ID, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.voucher(r.VoucherID)
+	if !v.loaded {
+		return sale.NotLoaded, 0, nil
+	}
+	now := m.now()
+	holder := v.buyers[r.UserID]
+	switch {
+	case holder == r.OrderID:
+		return sale.Admitted, holder, nil
+	case now.Before(v.begin):
+		return sale.NotStarted, 0, nil
+	case !now.Before(v.end):
+		return sale.HasEnded, 0, nil
+	case holder != 0:
+		return sale.AlreadyBought, holder, nil
+	case v.stock <= 0:
+		return sale.SoldOut, 0, nil
+	}
+	v.marks[r.OrderID] = &mark{reservation: r, set: now, from: now}
+	v.buyers[r.UserID] = r.OrderID
+	v.stock--
+	return sale.Admitted, r.OrderID, nil
+}
+
+// Settle implements sale.Gate.
+func (m *Memory) Settle(_ context.Context, rs ...sale.Reservation) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range rs {
+		delete(m.voucher(r.VoucherID).marks, r.OrderID)
+	}
+	return nil
+}
+
+// Release implements sale.Gate.
+func (m *Memory) Release(_ context.Context, r sale.Reservation) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.voucher(r.VoucherID)
+	delete(v.marks, r.OrderID)
+	if v.buyers[r.UserID] != r.OrderID {
+		return false, nil
+	}
+	delete(v.buyers, r.UserID)
+	if v.loaded {
+		v.stock++
+	}
+	return true, nil
+}
+
+// Find implements sale.Gate.
+func (m *Memory) Find(_ context.Context, order sale.ID, vouchers ...sale.ID) (sale.Reservation, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range vouchers {
+		if k := m.voucher(id).marks[order]; k != nil {
+			return k.reservation, true, nil
+		}
+	}
+	return sale.Reservation{}, false, nil
+}
+
+// Stale implements sale.Gate.
+func (m *Memory) Stale(_ context.Context, id sale.ID, age time.Duration, limit int) ([]sale.Reservation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	var due []*mark
+	for _, k := range m.voucher(id).marks {
+		if !now.Before(k.from.Add(age)) {
+			due = append(due, k)
+		}
+	}
+	slices.SortFunc(due, func(a, b *mark) int { return a.from.Compare(b.from) })
+	due = due[:min(limit, len(due))]
+	rs := make([]sale.Reservation, len(due))
+	for i, k := range due {
+		// As long again as it has waited: each pause is twice the one before.
+		k.from = now.Add(max(0, min(now.Sub(k.set), 10*age)-age))
+		rs[i] = k.reservation
+	}
+	return rs, nil
+}
+
+// Restore implements sale.Gate.
+func (m *Memory) Restore(_ context.Context, rs ...sale.Reservation) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range rs {
+		v := m.create(r.VoucherID)
+		if v.buyers[r.UserID] == 0 {
+			v.buyers[r.UserID] = r.OrderID
+		}
+	}
+	return nil
+}
+
+// Load implements sale.Gate.
+func (m *Memory) Load(_ context.Context, offer sale.Voucher) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.create(offer.ID)
+	if v.loaded {
+		return false, nil
+	}
+	v.loaded, v.begin, v.end = true, offer.Begin, offer.End
+	v.stock = max(0, min(offer.Stock-int64(len(v.buyers)), offer.Left))
+	return true, nil
+}
+
+// Left implements sale.Gate.
+func (m *Memory) Left(_ context.Context, id sale.ID) (int64, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.voucher(id)
+	return v.stock, v.loaded, nil
+}
+
+// Check implements sale.Gate.
+func (m *Memory) Check(context.Context) error { return nil }
+
+// Close implements sale.Gate.
+func (m *Memory) Close() error { return nil }

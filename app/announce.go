@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"queuelab/queue"
+)
+
+// missingPromise says in a few words how a queue can lose an accepted order;
+// empty when it cannot.
+func missingPromise(c queue.Capabilities) string {
+	switch {
+	case !c.Lossy():
+		return ""
+	case c.Guarantee != queue.AtLeastOnce && !c.Stored:
+		return "it delivers at most once, and keeps nothing for a consumer that is away"
+	case c.Guarantee != queue.AtLeastOnce:
+		return "it delivers at most once, so what a consumer holds when it dies is gone"
+	case !c.Shared:
+		return "it lives in this process, and what it holds dies with it"
+	case !c.Durable:
+		return "what it accepted does not survive a crash of its broker"
+	default:
+		return "it accepts orders that nobody has stored yet (confirmed by: " + c.Confirm.String() + ")"
+	}
+}
+
+// announce says where the service is and what it stands on.
+func (s *service) announce(w io.Writer) {
+	fmt.Fprintf(w, "seckill %s listening on http://%s\n", version(), s.listener.Addr())
+	name, gate := s.f.Queue, "in this process"
+	if name == "" {
+		name = "memory"
+	}
+	if s.f.Redis != "" {
+		gate = redact(s.f.Redis)
+	}
+	fmt.Fprintf(w, "queue %s · database %s · admission %s\n", redact(name), redact(s.f.DB), gate)
+	missing := missingPromise(s.queue.Capabilities())
+	if missing != "" {
+		fmt.Fprintf(w, "careful: queue %s can lose orders: %s\n", redact(name), missing)
+	}
+	if s.f.Redis == "" && s.queue.Capabilities().Shared {
+		fmt.Fprintln(w, "careful: admission in this process is not shared with other instances, and forgets unanswered publishes when it dies: use --redis")
+	}
+	if s.f.OperatorToken == "" {
+		fmt.Fprintf(w, "operator token: %s\n", s.operatorToken)
+	}
+	if s.f.TrustUserHeader {
+		fmt.Fprintln(w, "careful: X-User-ID is believed (--trust-user-header)")
+	}
+}

@@ -1,0 +1,161 @@
+// Command seckill runs flash sales over a queue of your choice.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9"
+
+	"queuelab/app/sale"
+)
+
+// flags is the command line; each is also an environment variable.
+type flags struct {
+	Listen          string `default:"127.0.0.1:8080" help:"Address to serve on; port 0 is a free one, printed at the start. Default: 127.0.0.1:8080." placeholder:"HOST:PORT"`
+	Queue           string `placeholder:"NAME|URL" help:"Queue between click and order: memory, redis-list, redis-pubsub, redis-streams, rabbitmq or kafka, or a URL with its settings. Default: memory."`
+	DB              string `name:"db" default:"sqlite:seckill.db" placeholder:"URL" help:"Database: postgres://USER:PASSWORD@HOST/NAME or sqlite:PATH. Default: sqlite:seckill.db."`
+	Redis           string `placeholder:"URL" help:"Redis for admission, such as redis://127.0.0.1:6379/0. Default: admission in this process, which other instances do not share."`
+	OperatorToken   string `placeholder:"TOKEN" help:"Bearer token for creating vouchers. Default: made up and printed."`
+	AllowLossy      bool   `help:"Accept a queue that can lose orders."`
+	TrustUserHeader bool   `help:"Take the buyer's name from X-User-ID, without a login. For load tests; only while listening on loopback."`
+
+	TokenKey    string        `placeholder:"SECRET" help:"Key that signs login tokens, at least 32 characters. Default: a new one at each start, so that everybody logs in again. Instances must share it."`
+	Rescan      time.Duration `default:"5s" help:"Age at which an order that is not in the database yet is queued again; 0 turns that off."`
+	WorkerID    int           `default:"-1" placeholder:"N" help:"Number of this instance in order ids, 0 to 1023. Default: one that is free, leased in the database."`
+	Lanes       int           `default:"4" help:"Batches of orders decided at the same time."`
+	Batch       int           `default:"64" help:"Most orders in one database transaction."`
+	MaxAttempts int           `default:"5" help:"How often an order that cannot be decided is tried, before it fails."`
+
+	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
+}
+
+const description = `A flash-sale service over a queue of your choice.
+
+Examples:
+  seckill
+      memory queue, SQLite and admission in this process: nothing to install
+  seckill --queue redis-streams --redis redis://127.0.0.1:6379/0 --db postgres://shop@127.0.0.1/shop
+      a durable queue, shared admission, and a database server
+  seckill --queue 'amqp://guest:guest@127.0.0.1:5672/?queue=orders&type=quorum' --redis redis://127.0.0.1:6379/0
+      settings of the queue go into its URL
+  curl -H "Authorization: Bearer $TOKEN" -d '{"title":"Tea","stock":10,"payValue":100,"actualValue":500,
+      "beginTime":"2026-01-01T00:00:00Z","endTime":"2030-01-01T00:00:00Z"}' http://127.0.0.1:8080/api/vouchers
+      create a voucher, with the operator token
+`
+
+// Validate is called by kong.
+func (f *flags) Validate() error {
+	host, _, err := net.SplitHostPort(f.Listen)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--listen=%q: want HOST:PORT, such as 127.0.0.1:8080", f.Listen)
+	case f.TrustUserHeader && !loopback(host):
+		return fmt.Errorf("--trust-user-header lets anybody buy as anybody, so it works only while listening on loopback, not on %q", f.Listen)
+	case f.Rescan < 0 || f.Rescan > 0 && f.Rescan < 100*time.Millisecond:
+		return fmt.Errorf("--rescan=%v: want 0, or at least 100ms", f.Rescan)
+	case f.WorkerID < -1 || f.WorkerID > sale.MaxWorker:
+		return fmt.Errorf("--worker-id=%d: want 0 to %d", f.WorkerID, sale.MaxWorker)
+	case f.Lanes < 1 || f.Lanes > 64:
+		return fmt.Errorf("--lanes=%d: want 1 to 64", f.Lanes)
+	case f.Batch < 1 || f.Batch > 1000:
+		return fmt.Errorf("--batch=%d: want 1 to 1000", f.Batch)
+	case f.MaxAttempts < 1:
+		return fmt.Errorf("--max-attempts=%d: want at least 1", f.MaxAttempts)
+	case f.TokenKey != "" && len(f.TokenKey) < 32:
+		return errors.New("--token-key is too short: want at least 32 characters")
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// usageError is a wrong command line.
+type usageError struct{ error }
+
+// silent keeps go-redis from writing to standard error by itself: whatever it
+// has to say is also in the errors that we get.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func main() {
+	redis.SetLogger(silent{})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// After the first signal the second one kills, as usual.
+	context.AfterFunc(ctx, stop)
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "seckill: "+oneLine(err))
+		if errors.As(err, new(usageError)) {
+			os.Exit(2)
+		}
+		os.Exit(1)
+	}
+}
+
+// oneLine makes a sentence of an error of several lines, such as pgx has them.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+}
+
+// run is the program: it serves until ctx ends, and nil says that it stopped
+// in order. The flags' environment variables are those of the process.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f, err := parse(args, stdout, stderr)
+	if f == nil || err != nil {
+		return err
+	}
+	s, err := open(ctx, f, stderr)
+	if err != nil {
+		return err
+	}
+	s.announce(stdout)
+	return s.serve(ctx)
+}
+
+// parse returns nil flags when the command line asked for help or the version.
+func parse(args []string, stdout, stderr io.Writer) (*flags, error) {
+	var f flags
+	answered := false
+	k, err := kong.New(&f, kong.Name("seckill"), kong.Description(description), kong.DefaultEnvars("SECKILL"),
+		kong.Vars{"version": "seckill " + version()}, kong.Writers(stdout, stderr), kong.Exit(func(int) { answered = true }),
+		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}))
+	if err != nil {
+		return nil, fmt.Errorf("command line: %w", err)
+	}
+	_, err = k.Parse(args)
+	switch {
+	case answered:
+		return nil, nil
+	case err != nil:
+		return nil, usageError{err}
+	}
+	return &f, nil
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return info.Main.Version + " " + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,87 @@
+package sale
+
+import (
+	"context"
+	"time"
+)
+
+// Verdict is the gate's answer to a click.
+type Verdict int
+
+const (
+	// Admitted: the unit is held for the buyer, and a pending mark is set.
+	Admitted Verdict = iota + 1
+	AlreadyBought
+	SoldOut
+	NotStarted
+	HasEnded
+	// NotLoaded: the gate knows nothing of the voucher, or not any more.
+	NotLoaded
+)
+
+func (v Verdict) String() string {
+	switch v {
+	case Admitted:
+		return "admitted"
+	case AlreadyBought:
+		return string(CodeAlreadyBought)
+	case SoldOut:
+		return string(CodeSoldOut)
+	case NotStarted:
+		return string(CodeNotStarted)
+	case HasEnded:
+		return string(CodeEnded)
+	case NotLoaded:
+		return "not_loaded"
+	}
+	return "unknown"
+}
+
+// Gate decides who may buy, before anything is queued. Each method is one
+// atomic step. All are safe for concurrent use, by other instances too where
+// the gate is shared.
+//
+// An error means that the outcome is unknown: the step may or may not have
+// been taken. Every method may then be called again with the same arguments.
+type Gate interface {
+	// Admit holds one unit for the buyer and sets the pending mark of the order.
+	// The second result is the order that holds the buyer's unit, with Admitted
+	// and AlreadyBought. The same buyer with the same order id gets Admitted
+	// again, and nothing more is taken.
+	Admit(ctx context.Context, r Reservation) (Verdict, ID, error)
+
+	// Settle clears the pending marks of orders that are in the database. The
+	// buyers keep their units.
+	Settle(ctx context.Context, rs ...Reservation) error
+
+	// Release gives the unit back and clears the buyer and the mark, if this
+	// very order holds the unit; it reports whether it did. So a second call
+	// gives nothing back.
+	Release(ctx context.Context, r Reservation) (bool, error)
+
+	// Find looks for the pending mark of an order among the vouchers.
+	Find(ctx context.Context, order ID, vouchers ...ID) (Reservation, bool, error)
+
+	// Stale returns at most max reservations of the voucher whose mark is due,
+	// and makes each due again later: after age, and then after twice as long
+	// each time, up to ten ages. So instances that look at the same time share the work, and a
+	// queue that is merely slow is not flooded. A mark is first due age after
+	// it was set.
+	Stale(ctx context.Context, voucher ID, age time.Duration, max int) ([]Reservation, error)
+
+	// Restore notes buyers that have a confirmed order, before Load.
+	Restore(ctx context.Context, rs ...Reservation) error
+
+	// Load opens the gate for a voucher that is not loaded, with as many units
+	// as its stock less its known buyers, and no more than v.Left. It reports
+	// whether it did; on a loaded voucher it changes nothing.
+	Load(ctx context.Context, v Voucher) (bool, error)
+
+	// Left tells the units left; false when the voucher is not loaded.
+	Left(ctx context.Context, voucher ID) (int64, bool, error)
+
+	// Check fails when clicks would fail, without taking anything.
+	Check(ctx context.Context) error
+
+	Close() error
+}

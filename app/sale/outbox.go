@@ -1,0 +1,42 @@
+package sale
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"queuelab/queue"
+)
+
+// Outbox hands reservations to the queue.
+type Outbox struct {
+	Publisher queue.Publisher
+	Timeout   time.Duration // bounds one publish, also the wait for room in a full queue
+	Observer  Observer
+}
+
+// errUnheard: a broadcast that nobody heard is gone, whatever the broker said.
+var errUnheard = errors.New("no consumer heard the message")
+
+// Send publishes one reservation under its order id, which a retry keeps. by
+// says who asks, for metrics. The error explains what is not Accepted.
+func (o *Outbox) Send(ctx context.Context, r Reservation, by string) (queue.Outcome, error) {
+	// The buyer may hang up at any moment; the outcome matters to us all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Timeout)
+	defer cancel()
+	began := time.Now()
+	id := r.OrderID.String()
+	m := queue.Message{ID: id, Key: id, Body: r.Encode()}
+	var err error
+	if rc, ok := o.Publisher.(queue.ReceiverCounter); ok {
+		var heard []int64
+		if heard, err = rc.PublishCounted(ctx, m); err == nil && len(heard) == 1 && heard[0] == 0 {
+			err = queue.Reject(errUnheard)
+		}
+	} else {
+		err = o.Publisher.Publish(ctx, m)
+	}
+	outcome := queue.OutcomeOf(err, 0)
+	o.Observer.Publish(outcome.String(), by, time.Since(began))
+	return outcome, err
+}

@@ -1,0 +1,97 @@
+// Package sale is the flash sale itself: what a voucher, a reservation and an
+// order are, and how one becomes the next. It knows no database, no Redis and
+// no web framework; it says in small interfaces what it needs of them.
+//
+// A click becomes a reservation at the Gate, a message in the queue, and an
+// order in the Store. The Gate's stock is always the voucher's stock less the
+// buyers that hold a reservation or an order; the Store is the truth.
+package sale
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Voucher is what is sold. Money is in cents.
+type Voucher struct {
+	ID          ID
+	Title       string
+	Stock       int64 // units when the sale began
+	Left        int64 // units without a confirmed order
+	PayValue    int64
+	ActualValue int64
+	Begin, End  time.Time
+	Created     time.Time
+}
+
+// Status is where an order stands.
+type Status string
+
+const (
+	Queued    Status = "queued"    // reserved, no decision yet
+	Confirmed Status = "confirmed" // sold: a row in the database
+	Failed    Status = "failed"    // not sold, and the unit was given back
+)
+
+// Order is a reservation and what became of it.
+type Order struct {
+	Reservation
+	Status  Status
+	Reason  string // why it failed
+	Decided time.Time
+}
+
+// Decision is an order's decision, and whether it had been taken before: then
+// its message came again.
+type Decision struct {
+	Order
+	Again bool
+}
+
+// Reservation is one unit held for one buyer, and the body of its message.
+type Reservation struct {
+	OrderID   ID     `json:"orderId"`
+	VoucherID ID     `json:"voucherId"`
+	UserID    string `json:"userId"`
+	AtMillis  int64  `json:"at"` // when the service took the click, Unix milliseconds
+}
+
+// Encode writes a reservation as the body of a message.
+func (r Reservation) Encode() []byte {
+	b, err := json.Marshal(r)
+	if err != nil {
+		// Two ids, a string and a number always marshal.
+		return nil
+	}
+	return b
+}
+
+// DecodeReservation reads what Encode wrote.
+func DecodeReservation(b []byte) (Reservation, error) {
+	var r Reservation
+	if err := json.Unmarshal(b, &r); err != nil {
+		return r, fmt.Errorf("decode a reservation: %w", err)
+	}
+	if r.OrderID <= 0 || r.VoucherID <= 0 {
+		return r, fmt.Errorf("decode a reservation: no order id or no voucher id")
+	}
+	if err := CheckUser(r.UserID); err != nil {
+		return r, fmt.Errorf("decode a reservation: %w", err)
+	}
+	return r, nil
+}
+
+// Store is what the sale needs of the database.
+type Store interface {
+	CreateVoucher(ctx context.Context, v Voucher) error
+	// Voucher is an *Error with NotFound when there is none.
+	Voucher(ctx context.Context, id ID) (Voucher, error)
+	// Vouchers lists the newest first, at most max, that end after the given time.
+	Vouchers(ctx context.Context, endAfter time.Time, max int) ([]Voucher, error)
+	// Orders returns those of the orders that were decided, in any order.
+	Orders(ctx context.Context, ids ...ID) ([]Order, error)
+	// ConfirmedOrders lists a voucher's confirmed orders with ids above after, by id, at most max.
+	ConfirmedOrders(ctx context.Context, voucher, after ID, max int) ([]Order, error)
+}

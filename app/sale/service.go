@@ -1,0 +1,225 @@
+package sale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"queuelab/queue"
+)
+
+// Service is the sale's front: everything that a request can ask for.
+type Service struct {
+	IDs      *Snowflake
+	Gate     Gate
+	Store    Store
+	Outbox   *Outbox
+	Results  *Results
+	Loader   *Loader
+	Observer Observer
+	Log      *slog.Logger
+}
+
+// admitTries bounds how often an admission without an answer is asked again,
+// with the same order id.
+const admitTries = 3
+
+// stepTimeout bounds one step that must be tried even after the buyer is gone.
+const stepTimeout = 3 * time.Second
+
+// CreateVoucher checks an offer, stores it and opens the gate for it.
+func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
+	if err := o.Validate(); err != nil {
+		return Voucher{}, err
+	}
+	id, err := s.IDs.Next()
+	if err != nil {
+		return Voucher{}, busy("no ids can be made at the moment", err)
+	}
+	v := Voucher{ID: id, Title: o.Title, Stock: o.Stock, Left: o.Stock, PayValue: o.PayValue, ActualValue: o.ActualValue,
+		Begin: o.Begin.UTC(), End: o.End.UTC(), Created: time.Now().UTC()}
+	if err := s.Store.CreateVoucher(ctx, v); err != nil {
+		return Voucher{}, fmt.Errorf("create a voucher: %w", err)
+	}
+	s.Loader.know(v)
+	// The voucher exists from here on; a gate that fails now is loaded by the
+	// first click.
+	if _, err := s.Gate.Load(ctx, v); err != nil {
+		s.Log.Warn("the gate was not opened yet", "voucher", v.ID, "error", err)
+	}
+	return v, nil
+}
+
+// Buy takes a click. An order id means that the unit is held for the buyer
+// and the order will be decided. Otherwise the error is an *Error and nothing
+// is held, with one exception: after CodeBusy because the gate did not answer,
+// an order may still come about, and then the next click is CodeAlreadyBought
+// with its id.
+func (s *Service) Buy(ctx context.Context, user string, voucher ID) (ID, error) {
+	order, err := s.IDs.Next()
+	if err != nil {
+		return 0, busy("no ids can be made at the moment", err)
+	}
+	r := Reservation{OrderID: order, VoucherID: voucher, UserID: user, AtMillis: time.Now().UnixMilli()}
+	verdict, holder, err := s.admit(ctx, r)
+	if err != nil {
+		return 0, busy("the sale is busy, try again in a moment", err)
+	}
+	switch verdict {
+	case Admitted:
+		return order, s.send(ctx, r)
+	case AlreadyBought:
+		return 0, &Error{Code: CodeAlreadyBought, Message: "you have one already: order " + holder.String(), OrderID: holder}
+	case SoldOut:
+		return 0, &Error{Code: CodeSoldOut, Message: "sold out"}
+	case NotStarted:
+		return 0, &Error{Code: CodeNotStarted, Message: "the sale has not started yet"}
+	case HasEnded:
+		return 0, errEnded()
+	case NotLoaded:
+		return 0, s.notLoaded(ctx, voucher)
+	}
+	return 0, fmt.Errorf("buy: the gate gave verdict %d", verdict)
+}
+
+func errEnded() error { return &Error{Code: CodeEnded, Message: "the sale has ended"} }
+
+// admit asks the gate until it answers: a time-out is unknown, and asking again
+// with the same order id takes nothing twice.
+func (s *Service) admit(ctx context.Context, r Reservation) (Verdict, ID, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
+	defer cancel()
+	began := time.Now()
+	var errs error
+	for try := range admitTries {
+		if try > 0 {
+			select {
+			case <-ctx.Done():
+				errs = errors.Join(errs, ctx.Err())
+			case <-time.After(time.Duration(try) * 20 * time.Millisecond):
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		verdict, holder, err := s.Gate.Admit(ctx, r)
+		if err == nil {
+			s.Observer.Admission(verdict.String(), time.Since(began))
+			return verdict, holder, nil
+		}
+		errs = errors.Join(errs, err)
+	}
+	s.Observer.Admission("error", time.Since(began))
+	return 0, 0, fmt.Errorf("admit: %w", errs)
+}
+
+// send publishes a reservation. Only a certain rejection gives the unit back:
+// an unknown publish may be in the queue, so the reservation stays, and the
+// rescan publishes the same id again.
+func (s *Service) send(ctx context.Context, r Reservation) error {
+	outcome, err := s.Outbox.Send(ctx, r, "click")
+	if outcome != queue.Rejected {
+		if err != nil {
+			s.Log.Warn("publish without an answer: the reservation stays", "order", r.OrderID, "error", err)
+		}
+		return nil
+	}
+	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
+	defer cancel()
+	if _, rerr := s.Gate.Release(rctx, r); rerr != nil {
+		// The mark is still there, or the release is done: the rescan finds out.
+		s.Log.Warn("the unit of a rejected publish was not given back yet", "order", r.OrderID, "error", rerr)
+	}
+	return busy("the sale is busy, try again in a moment", fmt.Errorf("publish: %w", err))
+}
+
+// notLoaded tells a voucher that does not exist from one whose keys are gone,
+// and has the latter loaded again.
+func (s *Service) notLoaded(ctx context.Context, id ID) error {
+	v, err := s.Store.Voucher(ctx, id)
+	switch {
+	case CodeOf(err) == CodeNotFound:
+		return err
+	case err != nil:
+		return busy("the sale is busy, try again in a moment", fmt.Errorf("look up voucher %s: %w", id, err))
+	case !time.Now().Before(v.End):
+		return errEnded()
+	}
+	s.Loader.Want(v)
+	return busy("the sale is being prepared, try again in a moment", errors.New("voucher is not loaded"))
+}
+
+// Vouchers lists the newest vouchers first, at most 200.
+func (s *Service) Vouchers(ctx context.Context) ([]Voucher, error) {
+	return s.Store.Vouchers(ctx, time.Time{}, 200)
+}
+
+// Reader is who asks for an order.
+type Reader struct {
+	User     string
+	Operator bool
+}
+
+func (r Reader) may(o Order) bool { return r.Operator || r.User == o.UserID }
+
+// Order tells where an order stands, and waits for its decision as long as
+// asked. Someone else's order is not found, like one that never was.
+func (s *Service) Order(ctx context.Context, reader Reader, id ID, wait time.Duration) (Order, error) {
+	// Subscribed before looking, so that a decision in between is not missed.
+	decided, cancel := s.Results.subscribe(id)
+	defer cancel()
+	o, err := s.lookup(ctx, id)
+	if err != nil {
+		return Order{}, err
+	}
+	if !reader.may(o) {
+		return Order{}, errNoOrder()
+	}
+	if o.Status != Queued || wait <= 0 {
+		return o, nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case d := <-decided:
+		return d, nil
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.Results.closed:
+	}
+	return o, nil
+}
+
+func errNoOrder() error { return NotFound("no such order") }
+
+func (s *Service) lookup(ctx context.Context, id ID) (Order, error) {
+	if o, ok, err := s.decided(ctx, id); err != nil || ok {
+		return o, err
+	}
+	vouchers, err := s.Loader.Recent(ctx)
+	if err != nil {
+		return Order{}, fmt.Errorf("look up order %s: %w", id, err)
+	}
+	r, ok, err := s.Gate.Find(ctx, id, vouchers...)
+	if err != nil {
+		return Order{}, fmt.Errorf("look up order %s: %w", id, err)
+	}
+	if ok {
+		return Order{Reservation: r, Status: Queued}, nil
+	}
+	// Its mark may have been cleared between the two looks, by its commit.
+	if o, ok, err := s.decided(ctx, id); err != nil || ok {
+		return o, err
+	}
+	return Order{}, errNoOrder()
+}
+
+func (s *Service) decided(ctx context.Context, id ID) (Order, bool, error) {
+	os, err := s.Store.Orders(ctx, id)
+	if err != nil || len(os) == 0 {
+		return Order{}, false, err
+	}
+	return os[0], true, nil
+}

@@ -1,0 +1,51 @@
+package sale
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bounds of a voucher. They keep sums of money and of stock far from the
+// limits of 63 bits, and of the 53 bits that Lua and JavaScript count exactly.
+const (
+	MaxTitle = 200             // characters
+	MaxStock = 10_000_000      // units
+	MaxMoney = 100_000_000_000 // cents
+)
+
+// Offer is what an operator asks to sell.
+type Offer struct {
+	Title       string
+	Stock       int64
+	PayValue    int64
+	ActualValue int64
+	Begin, End  time.Time
+}
+
+// Validate says what is wrong with an offer, in one sentence: an *Error with
+// CodeInvalid.
+func (o Offer) Validate() error {
+	switch {
+	case strings.TrimSpace(o.Title) == "":
+		return invalid("title is missing")
+	case !utf8.ValidString(o.Title) || strings.IndexFunc(o.Title, unicode.IsControl) >= 0:
+		return invalid("title has characters that cannot be shown")
+	case utf8.RuneCountInString(o.Title) > MaxTitle:
+		return invalid("title is longer than 200 characters")
+	case o.Stock < 1 || o.Stock > MaxStock:
+		return invalid("stock must be from 1 to 10000000")
+	case o.PayValue < 0 || o.PayValue > MaxMoney:
+		return invalid("payValue must be from 0 to 100000000000 cents")
+	case o.ActualValue < 0 || o.ActualValue > MaxMoney:
+		return invalid("actualValue must be from 0 to 100000000000 cents")
+	case o.Begin.IsZero() || o.End.IsZero():
+		return invalid("beginTime and endTime are needed, as in 2026-11-11T00:00:00+08:00")
+	case o.Begin.Year() < 2000 || o.End.Year() > 2200:
+		return invalid("beginTime and endTime must be between the years 2000 and 2200")
+	case !o.End.After(o.Begin):
+		return invalid("endTime must be after beginTime")
+	}
+	return nil
+}

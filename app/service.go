@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"queuelab/app/admission"
+	"queuelab/app/sale"
+	"queuelab/app/store"
+	"queuelab/app/web"
+	"queuelab/app/worker"
+	"queuelab/backends"
+	"queuelab/queue"
+)
+
+const (
+	tokenTTL       = 24 * time.Hour
+	startTimeout   = 30 * time.Second // for all that must answer at the start
+	publishTimeout = 2 * time.Second
+	drainWait      = 10 * time.Second
+	httpStop       = 10 * time.Second
+	workerStop     = 10 * time.Second
+)
+
+// service is everything that runs, in the order in which it was opened.
+type service struct {
+	f   *flags
+	log *slog.Logger
+
+	listener  net.Listener
+	store     *store.Store
+	lease     *sale.Lease
+	gate      sale.Gate
+	queue     queue.Queue
+	backlog   queue.Backlogger // nil: the queue cannot tell
+	publisher queue.Publisher
+	consumer  queue.Consumer
+
+	results *sale.Results
+	loader  *sale.Loader
+	rescan  *worker.Rescan // nil: off
+	worker  *worker.Worker
+	web     *web.Server
+
+	operatorToken string
+}
+
+// open connects to everything; an error is one sentence about what is wrong.
+func open(ctx context.Context, f *flags, stderr io.Writer) (_ *service, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	s := &service{f: f, log: slog.New(slog.NewTextHandler(stderr, nil)), operatorToken: f.OperatorToken}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	name := f.Queue
+	if name == "" {
+		name = "memory"
+	}
+	if _, err := backends.Lookup(name); err != nil {
+		return nil, err
+	}
+	// First, because a port that is taken most often means that we run already.
+	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen); err != nil {
+		return nil, fmt.Errorf("cannot serve on %s: %w", f.Listen, err)
+	}
+	if s.queue, err = backends.Open(ctx, name); err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	if missing := missingPromise(s.queue.Capabilities()); missing != "" && f.Queue != "" && !f.AllowLossy {
+		return nil, fmt.Errorf("queue %s can lose orders: %s; choose another one, or accept that with --allow-lossy", redact(f.Queue), missing)
+	}
+	s.backlog, _ = s.queue.(queue.Backlogger)
+	if s.store, err = store.Open(ctx, f.DB); err != nil {
+		return nil, err
+	}
+	if s.lease, err = sale.TakeLease(ctx, s.store, f.WorkerID); err != nil {
+		return nil, err
+	}
+	if s.gate, err = openGate(ctx, f.Redis); err != nil {
+		return nil, err
+	}
+	if s.publisher, err = s.queue.Publisher(ctx); err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	if s.consumer, err = s.queue.Consumer(ctx); err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	return s, s.wire()
+}
+
+func openGate(ctx context.Context, redisURL string) (sale.Gate, error) {
+	if redisURL == "" {
+		return admission.NewMemory(nil), nil
+	}
+	g, err := admission.OpenRedis(ctx, redisURL)
+	if err != nil {
+		return nil, fmt.Errorf("admission: %w", err)
+	}
+	return g, nil
+}
+
+// wire makes the parts of the service and connects them.
+func (s *service) wire() error {
+	f := s.f
+	if s.operatorToken == "" {
+		s.operatorToken = rand.Text()
+	}
+	var key []byte
+	if f.TokenKey != "" {
+		key = []byte(f.TokenKey)
+	}
+	tokens, err := web.NewTokens(key, tokenTTL)
+	if err != nil {
+		return err
+	}
+	ids, err := sale.NewSnowflake(s.lease.Number, s.lease)
+	if err != nil {
+		return err
+	}
+	metrics := web.NewMetrics(s.backlog)
+	outbox := &sale.Outbox{Publisher: s.publisher, Timeout: publishTimeout, Observer: metrics}
+	s.results = sale.NewResults(s.store, func(err error) { s.log.Warn("looking for decisions", "error", err) })
+	s.loader = sale.NewLoader(s.gate, s.store, s.backlog, drainWait, s.log)
+	s.worker = &worker.Worker{Store: s.store, Gate: s.gate, Results: s.results, Observer: metrics, Log: s.log,
+		Lanes: f.Lanes, Batch: f.Batch, MaxAttempts: f.MaxAttempts, Drain: workerStop}
+	if f.Rescan > 0 {
+		s.rescan = &worker.Rescan{Gate: s.gate, Store: s.store, Vouchers: s.loader.Recent, Outbox: outbox, Results: s.results, Log: s.log, Age: f.Rescan}
+	}
+	ready := map[string]func(context.Context) error{"database": s.store.Ping, "admission": s.gate.Check}
+	if s.backlog != nil {
+		ready["queue"] = func(ctx context.Context) error { _, err := s.backlog.Backlog(ctx); return err }
+	}
+	s.web = web.New(web.Options{
+		Service: &sale.Service{IDs: ids, Gate: s.gate, Store: s.store, Outbox: outbox, Results: s.results, Loader: s.loader, Observer: metrics, Log: s.log},
+		Tokens:  tokens, OperatorToken: s.operatorToken, TrustUserHeader: f.TrustUserHeader, Metrics: metrics, Ready: ready, Log: s.log,
+	})
+	return nil
+}
+
+// serve runs until ctx ends or a part fails, then stops in order: no new
+// requests, the running ones, what the queue holds for us, and the rest.
+func (s *service) serve(ctx context.Context) error {
+	defer s.close()
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stopBackground()
+	wg.Go(func() { s.results.Run(background) })
+	wg.Go(func() { s.loader.Run(background) })
+	wg.Go(func() { s.lease.Run(background, func(err error) { s.log.Warn("worker number", "error", err) }) })
+	if s.rescan != nil {
+		wg.Go(func() { s.rescan.Run(background) })
+	}
+	working, stopWorker := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWorker()
+	failed := make(chan error, 2)
+	worked := make(chan struct{})
+	wg.Go(func() {
+		defer close(worked)
+		if err := s.worker.Run(working, s.consumer, s.queue.Capabilities()); err != nil {
+			failed <- err
+		}
+	})
+	wg.Go(func() {
+		if err := s.web.Serve(s.listener); err != nil {
+			failed <- fmt.Errorf("serve: %w", err)
+		}
+	})
+
+	var cause error
+	select {
+	case <-ctx.Done():
+		s.log.Info("stopping")
+	case cause = <-failed:
+		s.log.Error("stopping", "error", cause)
+	}
+	if err := s.web.Stop(httpStop); err != nil {
+		s.log.Warn("requests were cut off", "error", err)
+	}
+	s.finishOwn(background, worked)
+	stopWorker()
+	<-worked
+	return cause
+}
+
+// finishOwn waits until a queue that only this process can read is empty: what
+// it holds then would be lost.
+func (s *service) finishOwn(ctx context.Context, worked <-chan struct{}) {
+	if s.backlog == nil || s.queue.Capabilities().Shared {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, workerStop)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if b, err := s.backlog.Backlog(ctx); err != nil || b.Ready <= 0 && b.InFlight <= 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-worked:
+			return
+		case <-ctx.Done():
+			s.log.Warn("orders in the queue are lost with this process")
+			return
+		}
+	}
+}
+
+// close closes what open opened, last first.
+func (s *service) close() {
+	var errs error
+	note := func(err error) { errs = errors.Join(errs, err) }
+	if s.publisher != nil {
+		note(s.publisher.Close())
+	}
+	if s.consumer != nil {
+		note(s.consumer.Close())
+	}
+	if s.queue != nil {
+		note(s.queue.Close())
+	}
+	if s.gate != nil {
+		note(s.gate.Close())
+	}
+	if s.store != nil {
+		note(s.store.Close())
+	}
+	if s.listener != nil {
+		_ = s.listener.Close() // the server has closed it already, if it ran
+	}
+	if errs != nil {
+		s.log.Warn("closing", "error", errs)
+	}
+}
+
+// redact hides the password of a URL.
+func redact(raw string) string {
+	if u, err := url.Parse(raw); err == nil {
+		return u.Redacted()
+	}
+	return "(a URL that cannot be read)"
+}

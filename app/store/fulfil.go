@@ -1,0 +1,220 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"queuelab/app/sale"
+)
+
+// Why an order fails.
+const (
+	ReasonSoldOut       = "sold_out"       // the database had no unit left
+	ReasonAlreadyBought = "already_bought" // the buyer has another confirmed order
+	ReasonNoVoucher     = "not_found"      // there is no such voucher
+	ReasonIDTaken       = "id_taken"       // another reservation had the same order id
+)
+
+// Fulfil decides the orders of a batch in one transaction: each gets a unit of
+// the voucher's stock and is confirmed, or fails with a reason. It returns the
+// decisions in the order of the reservations. An order that was decided before
+// keeps its decision, so a message that comes again changes nothing.
+//
+// After an error nothing was decided, or the answer of the commit was lost;
+// either way the same call may be made again.
+func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decision, error) {
+	if len(rs) == 0 {
+		return nil, nil
+	}
+	var decided map[int64]decision
+	var err error
+	for range 3 {
+		err = s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			var err error
+			decided, err = fulfil(tx, rs)
+			return err
+		})
+		// Two batches may meet in the two unique indexes in opposite order.
+		if err == nil || !conflict(err) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fulfil %d orders: %w", len(rs), err)
+	}
+	out := make([]sale.Decision, len(rs))
+	for i, r := range rs {
+		d := decided[int64(r.OrderID)]
+		if !d.of(r) {
+			// Never tell a buyer of somebody else's order.
+			d = decision{orderRow: row(r, sale.Failed, ReasonIDTaken, time.Now())}
+		}
+		out[i] = sale.Decision{Order: d.order(), Again: d.again}
+	}
+	return out, nil
+}
+
+type decision struct {
+	orderRow
+	again bool
+}
+
+func (w orderRow) of(r sale.Reservation) bool {
+	return w.VoucherID == int64(r.VoucherID) && w.UserID == r.UserID
+}
+
+func fulfil(tx *gorm.DB, rs []sale.Reservation) (map[int64]decision, error) {
+	now := time.Now()
+	// One order for the rows of every batch, so that two batches seldom wait for
+	// each other; and each order once.
+	todo := slices.Clone(rs)
+	slices.SortStableFunc(todo, func(a, b sale.Reservation) int { return cmp.Compare(a.OrderID, b.OrderID) })
+	todo = slices.CompactFunc(todo, func(a, b sale.Reservation) bool { return a.OrderID == b.OrderID })
+
+	fresh, err := insert(tx, todo, sale.Confirmed, "", now)
+	if err != nil {
+		return nil, err
+	}
+	decided := make(map[int64]decision, len(todo))
+	perVoucher := map[sale.ID][]sale.Reservation{}
+	var old []sale.Reservation
+	for _, r := range todo {
+		if fresh[int64(r.OrderID)] {
+			decided[int64(r.OrderID)] = decision{orderRow: row(r, sale.Confirmed, "", now)}
+			perVoucher[r.VoucherID] = append(perVoucher[r.VoucherID], r)
+		} else {
+			old = append(old, r)
+		}
+	}
+	if err := settleOld(tx, old, decided, now); err != nil {
+		return nil, err
+	}
+	vouchers := make([]sale.ID, 0, len(perVoucher))
+	for v := range perVoucher {
+		vouchers = append(vouchers, v)
+	}
+	slices.Sort(vouchers)
+	for _, v := range vouchers {
+		if err := takeStock(tx, v, perVoucher[v], decided, now); err != nil {
+			return nil, err
+		}
+	}
+	return decided, nil
+}
+
+// insert adds the rows that no unique index refuses and returns their ids.
+func insert(tx *gorm.DB, rs []sale.Reservation, status sale.Status, reason string, now time.Time) (map[int64]bool, error) {
+	args := make([]any, 0, 7*len(rs))
+	for _, r := range rs {
+		w := row(r, status, reason, now)
+		args = append(args, w.ID, w.VoucherID, w.UserID, w.Status, w.Reason, w.AdmittedMS, w.DecidedMS)
+	}
+	values := strings.TrimSuffix(strings.Repeat("(?,?,?,?,?,?,?),", len(rs)), ",")
+	var ids []int64
+	// RETURNING, because a batch that skips rows cannot say otherwise which.
+	err := tx.Raw("INSERT INTO orders (id, voucher_id, user_id, status, reason, admitted_ms, decided_ms) VALUES "+values+
+		" ON CONFLICT DO NOTHING RETURNING id", args...).Scan(&ids).Error
+	if err != nil {
+		return nil, fmt.Errorf("insert orders: %w", err)
+	}
+	set := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set, nil
+}
+
+// settleOld finds the earlier decisions; what has none was refused because the
+// buyer has another confirmed order, and fails.
+func settleOld(tx *gorm.DB, old []sale.Reservation, decided map[int64]decision, now time.Time) error {
+	if len(old) == 0 {
+		return nil
+	}
+	ids := make([]int64, len(old))
+	for i, r := range old {
+		ids[i] = int64(r.OrderID)
+	}
+	var rows []orderRow
+	if err := tx.Where("id IN ?", ids).Find(&rows).Error; err != nil {
+		return fmt.Errorf("read earlier decisions: %w", err)
+	}
+	for _, r := range rows {
+		decided[r.ID] = decision{orderRow: r, again: true}
+	}
+	var refused []sale.Reservation
+	for _, r := range old {
+		if _, ok := decided[int64(r.OrderID)]; !ok {
+			refused = append(refused, r)
+			decided[int64(r.OrderID)] = decision{orderRow: row(r, sale.Failed, ReasonAlreadyBought, now)}
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	_, err := insert(tx, refused, sale.Failed, ReasonAlreadyBought, now)
+	return err
+}
+
+const takeOne = "UPDATE vouchers SET stock_left = stock_left - 1 WHERE id = ? AND stock_left > 0"
+
+// takeStock gives a unit to each of the fresh orders of a voucher, and fails
+// those that find none. The reservation is trusted: this is the only guard.
+func takeStock(tx *gorm.DB, voucher sale.ID, rs []sale.Reservation, decided map[int64]decision, now time.Time) error {
+	n := int64(len(rs))
+	res := tx.Exec("UPDATE vouchers SET stock_left = stock_left - ? WHERE id = ? AND stock_left >= ?", n, int64(voucher), n)
+	if res.Error != nil {
+		return fmt.Errorf("take stock of voucher %s: %w", voucher, res.Error)
+	}
+	if res.RowsAffected == 1 {
+		return nil
+	}
+	var known int64
+	if err := tx.Model(&voucherRow{}).Where("id = ?", int64(voucher)).Count(&known).Error; err != nil {
+		return fmt.Errorf("look for voucher %s: %w", voucher, err)
+	}
+	reason := ReasonSoldOut
+	if known == 0 {
+		reason = ReasonNoVoucher
+	}
+	for _, r := range rs {
+		res := tx.Exec(takeOne, int64(voucher))
+		if res.Error != nil {
+			return fmt.Errorf("take stock of voucher %s: %w", voucher, res.Error)
+		}
+		if res.RowsAffected == 1 {
+			continue
+		}
+		err := tx.Exec("UPDATE orders SET status = ?, reason = ?, decided_ms = ? WHERE id = ?",
+			string(sale.Failed), reason, now.UnixMilli(), int64(r.OrderID)).Error
+		if err != nil {
+			return fmt.Errorf("fail order %s: %w", r.OrderID, err)
+		}
+		decided[int64(r.OrderID)] = decision{orderRow: row(r, sale.Failed, reason, now)}
+	}
+	return nil
+}
+
+// Fail decides that an order fails, unless it was decided before, and returns
+// the decision that stands.
+func (s *Store) Fail(ctx context.Context, r sale.Reservation, reason string) (sale.Order, error) {
+	var w orderRow
+	err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if _, err := insert(tx, []sale.Reservation{r}, sale.Failed, reason, time.Now()); err != nil {
+			return err
+		}
+		return tx.First(&w, "id = ?", int64(r.OrderID)).Error
+	})
+	if err != nil {
+		return sale.Order{}, fmt.Errorf("fail order %s: %w", r.OrderID, err)
+	}
+	if !w.of(r) {
+		w = row(r, sale.Failed, ReasonIDTaken, time.Now())
+	}
+	return w.order(), nil
+}

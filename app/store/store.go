@@ -1,0 +1,166 @@
+// Package store keeps vouchers and orders in PostgreSQL, or in SQLite for
+// running without anything installed. It is the truth of the sale: its stock
+// never goes below zero, and an order takes effect once, however often its
+// message comes.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/libtnb/sqlite"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// Store is open until Close. All methods are safe for concurrent use.
+type Store struct {
+	write *gorm.DB
+	read  *gorm.DB // the same as write on PostgreSQL
+	name  string
+}
+
+// pool is far below PostgreSQL's 100 connections, so that several instances
+// fit.
+const pool = 16
+
+// Open connects to postgres://… or sqlite:PATH (also file:PATH), and brings
+// the schema up to date. Several instances may do so at once.
+func Open(ctx context.Context, rawURL string) (*Store, error) {
+	scheme, rest, _ := strings.Cut(rawURL, ":")
+	switch scheme {
+	case "postgres", "postgresql":
+		return openPostgres(ctx, rawURL)
+	case "sqlite", "file":
+		return openSQLite(ctx, strings.TrimPrefix(rest, "//"))
+	}
+	return nil, fmt.Errorf("unknown database scheme %q: the known ones are postgres://USER@HOST/NAME and sqlite:PATH", scheme)
+}
+
+func config() *gorm.Config {
+	return &gorm.Config{TranslateError: true, SkipDefaultTransaction: true, PrepareStmt: true, Logger: logger.Discard}
+}
+
+func openPostgres(ctx context.Context, rawURL string) (*Store, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// The error of url.Parse quotes the whole URL, password and all.
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err
+		}
+		return nil, fmt.Errorf("the database URL: %w", err)
+	}
+	dsn := *u
+	if q := u.Query(); !q.Has("connect_timeout") {
+		q.Set("connect_timeout", "5")
+		dsn.RawQuery = q.Encode()
+	}
+	db, err := gorm.Open(postgres.Open(dsn.String()), config())
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", u.Redacted(), plain(err))
+	}
+	s := &Store{write: db, read: db, name: "postgres"}
+	if err := s.prepare(ctx, db, pool); err != nil {
+		return nil, errors.Join(fmt.Errorf("database %s: %w", u.Redacted(), err), s.Close())
+	}
+	if err := migratePostgres(ctx, db); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func openSQLite(ctx context.Context, path string) (*Store, error) {
+	if path == "" || strings.ContainsAny(path, "?#") {
+		return nil, errors.New("the database URL must look like sqlite:seckill.db, without parameters")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("database file: %w", err)
+	}
+	unlock, err := lockFile(path + ".lock")
+	if err != nil {
+		return nil, fmt.Errorf("database file: %w", err)
+	}
+	defer unlock()
+	// immediate: a transaction that reads before it writes would otherwise fail
+	// whenever another one wrote in between, whatever the busy time-out.
+	dsn := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}).String() + "?_txlock=immediate&_pragma=journal_mode(WAL)" +
+		"&_pragma=busy_timeout(5000)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)"
+	// One writer, because SQLite's lock is unfair; readers do not wait for it.
+	s := &Store{name: "sqlite"}
+	if s.write, err = gorm.Open(sqlite.Open(dsn), config()); err != nil {
+		return nil, fmt.Errorf("database file %s: %w", path, err)
+	}
+	if err := s.prepare(ctx, s.write, 1); err != nil {
+		return nil, errors.Join(fmt.Errorf("database file %s: %w", path, err), s.Close())
+	}
+	if err := migrateSQLite(ctx, s.write); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if s.read, err = gorm.Open(sqlite.Open(dsn), config()); err != nil {
+		return nil, errors.Join(fmt.Errorf("database file %s: %w", path, err), s.Close())
+	}
+	if err := s.prepare(ctx, s.read, 4); err != nil {
+		return nil, errors.Join(fmt.Errorf("database file %s: %w", path, err), s.Close())
+	}
+	return s, nil
+}
+
+// plain takes the reason out of pgx's account of every address that it tried.
+func plain(err error) error {
+	var refused *pgconn.PgError
+	var unreachable *net.OpError
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.As(err, &unreachable):
+		return unreachable
+	}
+	return err
+}
+
+func (s *Store) prepare(ctx context.Context, db *gorm.DB, conns int) error {
+	raw, err := db.DB()
+	if err != nil {
+		return err
+	}
+	raw.SetMaxOpenConns(conns)
+	raw.SetMaxIdleConns(conns)
+	raw.SetConnMaxLifetime(30 * time.Minute)
+	return raw.PingContext(ctx)
+}
+
+// Name is "postgres" or "sqlite".
+func (s *Store) Name() string { return s.name }
+
+// Ping fails when the database does not answer.
+func (s *Store) Ping(ctx context.Context) error {
+	raw, err := s.read.DB()
+	if err != nil {
+		return err
+	}
+	return raw.PingContext(ctx)
+}
+
+// Close closes every connection.
+func (s *Store) Close() error {
+	var errs error
+	for i, db := range []*gorm.DB{s.write, s.read} {
+		if db == nil || i == 1 && db == s.write {
+			continue
+		}
+		if raw, err := db.DB(); err == nil {
+			errs = errors.Join(errs, raw.Close())
+		}
+	}
+	return errs
+}

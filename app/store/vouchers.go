@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"queuelab/app/sale"
+)
+
+// voucherRow is a row of the table vouchers.
+type voucherRow struct {
+	ID          int64 `gorm:"primaryKey;autoIncrement:false"`
+	Title       string
+	Stock       int64
+	StockLeft   int64
+	PayValue    int64
+	ActualValue int64
+	BeginMS     int64 `gorm:"column:begin_ms"`
+	EndMS       int64 `gorm:"column:end_ms"`
+	CreatedMS   int64 `gorm:"column:created_ms"`
+}
+
+func (voucherRow) TableName() string { return "vouchers" }
+
+func (r voucherRow) voucher() sale.Voucher {
+	return sale.Voucher{ID: sale.ID(r.ID), Title: r.Title, Stock: r.Stock, Left: r.StockLeft, PayValue: r.PayValue, ActualValue: r.ActualValue,
+		Begin: time.UnixMilli(r.BeginMS).UTC(), End: time.UnixMilli(r.EndMS).UTC(), Created: time.UnixMilli(r.CreatedMS).UTC()}
+}
+
+// CreateVoucher implements sale.Store.
+func (s *Store) CreateVoucher(ctx context.Context, v sale.Voucher) error {
+	return s.write.WithContext(ctx).Create(&voucherRow{ID: int64(v.ID), Title: v.Title, Stock: v.Stock, StockLeft: v.Left,
+		PayValue: v.PayValue, ActualValue: v.ActualValue, BeginMS: v.Begin.UnixMilli(), EndMS: v.End.UnixMilli(), CreatedMS: v.Created.UnixMilli()}).Error
+}
+
+// Voucher implements sale.Store.
+func (s *Store) Voucher(ctx context.Context, id sale.ID) (sale.Voucher, error) {
+	var r voucherRow
+	err := s.read.WithContext(ctx).First(&r, "id = ?", int64(id)).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return sale.Voucher{}, sale.NotFound("no such voucher")
+	}
+	if err != nil {
+		return sale.Voucher{}, fmt.Errorf("read voucher %s: %w", id, err)
+	}
+	return r.voucher(), nil
+}
+
+// Vouchers implements sale.Store.
+func (s *Store) Vouchers(ctx context.Context, endAfter time.Time, limit int) ([]sale.Voucher, error) {
+	var rows []voucherRow
+	err := s.read.WithContext(ctx).Where("end_ms > ?", endAfter.UnixMilli()).Order("id DESC").Limit(limit).Find(&rows).Error
+	if err != nil {
+		return nil, fmt.Errorf("list vouchers: %w", err)
+	}
+	vs := make([]sale.Voucher, len(rows))
+	for i, r := range rows {
+		vs[i] = r.voucher()
+	}
+	return vs, nil
+}

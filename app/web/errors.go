@@ -1,0 +1,92 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"queuelab/app/sale"
+)
+
+// httpError is an answer that is no success.
+type httpError struct {
+	status  int
+	code    string
+	message string
+}
+
+func (e *httpError) Error() string { return fmt.Sprintf("%d %s: %s", e.status, e.code, e.message) }
+
+func failure(status int, code, message string) error {
+	return &httpError{status: status, code: code, message: message}
+}
+
+var statusOf = map[sale.Code]int{
+	sale.CodeSoldOut:       fiber.StatusConflict,
+	sale.CodeAlreadyBought: fiber.StatusConflict,
+	sale.CodeNotStarted:    fiber.StatusForbidden,
+	sale.CodeEnded:         fiber.StatusGone,
+	sale.CodeNotFound:      fiber.StatusNotFound,
+	sale.CodeBusy:          fiber.StatusServiceUnavailable,
+	sale.CodeInvalid:       fiber.StatusBadRequest,
+}
+
+type errorBody struct {
+	Error struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// logBusy writes one line a second: a busy sale refuses thousands.
+func (s *Server) logBusy(err error) {
+	now := time.Now().Unix()
+	if last := s.lastBusy.Load(); last != now && s.lastBusy.CompareAndSwap(last, now) {
+		s.o.Log.Warn("buyers are told to come again", "error", err)
+	}
+}
+
+// onError turns every error into the one shape of an error answer.
+func (s *Server) onError(c *fiber.Ctx, err error) error {
+	var b errorBody
+	status := fiber.StatusInternalServerError
+	b.Error.Code, b.Error.Message = "internal", "something went wrong here, not with your request"
+	var se *sale.Error
+	var he *httpError
+	var fe *fiber.Error
+	switch {
+	case errors.As(err, &se):
+		status, b.Error.Code, b.Error.Message = statusOf[se.Code], string(se.Code), se.Message
+		if se.RetryAfter > 0 {
+			c.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(se.RetryAfter.Seconds()))))
+			s.logBusy(err)
+		}
+		if se.OrderID != 0 {
+			c.Set(fiber.HeaderLocation, "/api/orders/"+se.OrderID.String())
+		}
+	case errors.As(err, &he):
+		status, b.Error.Code, b.Error.Message = he.status, he.code, he.message
+		if status == fiber.StatusUnauthorized {
+			c.Set(fiber.HeaderWWWAuthenticate, "Bearer")
+		}
+	case errors.As(err, &fe):
+		status, b.Error.Message = fe.Code, fe.Message
+		switch fe.Code {
+		case fiber.StatusNotFound:
+			b.Error.Code, b.Error.Message = "not_found", "there is nothing at this address"
+		case fiber.StatusMethodNotAllowed:
+			b.Error.Code, b.Error.Message = "invalid", "this address does not take that method"
+		case fiber.StatusRequestEntityTooLarge:
+			b.Error.Code, b.Error.Message = "too_large", "the body is larger than 64 KiB"
+		default:
+			b.Error.Code = "invalid"
+		}
+	default:
+		s.o.Log.Error("request failed", "method", c.Method(), "path", c.Path(), "error", err)
+	}
+	return c.Status(status).JSON(b)
+}

@@ -1,0 +1,127 @@
+// Package web is the sale's HTTP API and its one page. It parses, calls the
+// service, and maps errors to answers; the rules are in package sale.
+package web
+
+import (
+	"context"
+	_ "embed"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	recovery "github.com/gofiber/fiber/v2/middleware/recover"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"queuelab/app/sale"
+)
+
+const (
+	maxBody = 64 << 10
+	maxWait = 30 * time.Second
+	// requestTimeout bounds what one request may wait for others.
+	requestTimeout = 5 * time.Second
+)
+
+//go:embed index.html
+var index []byte
+
+// Options are what a Server is made of. All fields are needed.
+type Options struct {
+	Service         *sale.Service
+	Tokens          *Tokens
+	OperatorToken   string
+	TrustUserHeader bool // X-User-ID names the buyer: for load tests on loopback only
+	Metrics         *Metrics
+	// Ready are the parts that must answer for /readyz, by name.
+	Ready map[string]func(context.Context) error
+	Log   *slog.Logger
+}
+
+// Server serves the API.
+type Server struct {
+	o        Options
+	app      *fiber.App
+	stopping atomic.Bool
+	lastBusy atomic.Int64 // Unix seconds
+}
+
+// New makes a Server; Serve starts it.
+func New(o Options) *Server {
+	s := &Server{o: o}
+	s.app = fiber.New(fiber.Config{
+		AppName:               "seckill",
+		DisableStartupMessage: true,
+		BodyLimit:             maxBody,
+		// A header's read must end, or a connection that was opened and never
+		// used would hold up the shutdown.
+		ReadTimeout:  5 * time.Second,
+		WriteTimeout: 10 * time.Second,
+		IdleTimeout:  30 * time.Second,
+		ErrorHandler: s.onError,
+	})
+	s.app.Use(recovery.New())
+	s.app.Use(s.o.Metrics.measure)
+	s.app.Get("/", s.page)
+	s.app.Get("/healthz", func(c *fiber.Ctx) error { return c.JSON(fiber.Map{"status": "ok"}) })
+	s.app.Get("/readyz", s.ready)
+	s.app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(o.Metrics.Registry, promhttp.HandlerOpts{})))
+	api := s.app.Group("/api")
+	api.Post("/login", s.login)
+	api.Post("/vouchers", s.createVoucher)
+	api.Get("/vouchers", s.listVouchers)
+	api.Post("/vouchers/:id/orders", s.buy)
+	api.Get("/orders/:id", s.order)
+	return s
+}
+
+// Serve serves until Stop; nil after a Stop.
+func (s *Server) Serve(ln net.Listener) error { return s.app.Listener(ln) }
+
+// Refuse makes /readyz fail, so that a load balancer looks elsewhere.
+func (s *Server) Refuse() { s.stopping.Store(true) }
+
+// Stop refuses new connections and waits for running requests, at most so long.
+func (s *Server) Stop(timeout time.Duration) error {
+	s.Refuse()
+	s.o.Service.Results.Close() // long polls answer now
+	return s.app.ShutdownWithTimeout(timeout)
+}
+
+func (s *Server) page(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'")
+	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
+	return c.Send(index)
+}
+
+// ready asks every part at once; the answer names those that fail.
+func (s *Server) ready(c *fiber.Ctx) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	type result struct {
+		name string
+		err  error
+	}
+	results := make(chan result, len(s.o.Ready))
+	for name, check := range s.o.Ready {
+		go func() { results <- result{name, check(ctx)} }()
+	}
+	status := fiber.StatusOK
+	parts := map[string]string{}
+	for range s.o.Ready {
+		r := <-results
+		parts[r.name] = "ok"
+		if r.err != nil {
+			// The cause may hold addresses; it is for the log.
+			s.o.Log.Warn("not ready", "part", r.name, "error", r.err)
+			parts[r.name] = "failed"
+			status = fiber.StatusServiceUnavailable
+		}
+	}
+	if s.stopping.Load() {
+		status, parts["service"] = fiber.StatusServiceUnavailable, "stopping"
+	}
+	return c.Status(status).JSON(parts)
+}
