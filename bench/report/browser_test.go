@@ -40,7 +40,7 @@ func browse(t *testing.T, result trial.Result) (ctx context.Context, shot func(n
 	if err := Write(dir, result, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancelAllocator := chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.WindowSize(1280, 900))...)
 	t.Cleanup(cancelAllocator)
@@ -133,6 +133,15 @@ func TestPage(t *testing.T) {
 		if over := ask[int](ctx, t, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
 			t.Errorf("got %d px too many", over)
 		}
+	})
+
+	t.Run("nor wider than a telephone", func(t *testing.T) {
+		do(ctx, t, chromedp.EmulateViewport(390, 844))
+		shot("phone.jpg")
+		if over := ask[int](ctx, t, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+			t.Errorf("got %d px too many", over)
+		}
+		do(ctx, t, chromedp.EmulateViewport(1280, 900))
 	})
 
 	t.Run("a click on a head sorts by number, and what is not ranked stays below", func(t *testing.T) {

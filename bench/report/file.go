@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,19 +84,29 @@ func Render(dir string, result trial.Result) error {
 }
 
 // normal gives every list and map of the result a value, so that nobody who
-// reads the JSON meets a null where the form says list.
+// reads the JSON meets a null where the form says list; and it puts 0 for a rate
+// that JSON cannot hold, since a run must not be lost to one division by zero.
 func normal(r trial.Result) trial.Result {
 	r.Schema = trial.Schema
+	r.Run.Host.Load1 = finite(r.Run.Host.Load1)
 	r.Run.Args = append([]string{}, r.Run.Args...)
 	r.Cells = append([]trial.Cell{}, r.Cells...)
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		c.InvalidReasons = append([]string{}, c.InvalidReasons...)
+		c.RatePerSecond = finite(c.RatePerSecond)
 		if c.EffectiveSettings == nil {
 			c.EffectiveSettings = map[string]string{}
 		}
 	}
 	return r
+}
+
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
 }
 
 // replace writes a file beside its name and renames it: readers see the old

@@ -81,6 +81,7 @@ type view struct {
 }
 
 func newView(result trial.Result) *view {
+	result = normal(result)
 	v := &view{run: result.Run}
 	byName := map[string]*row{}
 	for i := range result.Cells {
