@@ -69,7 +69,7 @@ type message struct {
 	afterAck                                       int64
 	unheard                                        bool
 	remaining, dead, dropped                       bool
-	seenBy                                         []sighting // the first delivery by each consumer
+	seenBy                                         []sighting // the first delivery by each consumer, of a broadcast queue
 }
 
 type sighting struct{ consumer, at int64 }
@@ -155,7 +155,10 @@ func (r *Report) countSend(m *message) {
 }
 
 func (r *Report) countDeliveries(m *message, copies int64) {
-	byDesign := min(copies, int64(len(m.seenBy)))
+	byDesign := min(1, m.deliveries)
+	if copies > 1 {
+		byDesign = min(copies, int64(len(m.seenBy)))
+	}
 	extra := m.deliveries - byDesign
 	again := min(extra, m.extraAttempts()*copies)
 	r.ProducerDuplicates += again

@@ -61,6 +61,7 @@ func decode(rs []Record, b []byte) ([]Record, error) {
 	default:
 		return rs, errNotLedger
 	}
+	rs = slices.Grow(rs, len(b)/slotSize)
 	var damaged int
 	for off := slotSize; off+slotSize <= len(b); off += slotSize {
 		s := b[off : off+slotSize]

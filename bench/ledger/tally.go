@@ -1,17 +1,31 @@
 package ledger
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // tallied is what one pass over the records finds.
 type tallied struct {
 	messages    []*message // in order of their first record
-	byID        map[ID]*message
+	streams     map[stream][]*message
+	sparse      map[ID]*message
+	dense       uint64 // below it a sequence number is an index into a stream
+	block       []message
+	copies      int
 	first, last int64
 	faultAt     int64 // the first FaultConfirmed
 }
 
+// stream is one incarnation of a producer. Its sequence numbers are dense, so
+// that its messages are found by index: a run has millions.
+type stream struct {
+	trial                 uint32
+	producer, incarnation uint16
+}
+
 func tally(in Input) *tallied {
-	t := &tallied{byID: make(map[ID]*message, len(in.Records)/4)}
+	t := &tallied{streams: map[stream][]*message{}, sparse: map[ID]*message{}, dense: uint64(len(in.Records)), copies: in.Copies}
 	for i := range in.Records {
 		r := &in.Records[i]
 		if i == 0 {
@@ -24,7 +38,7 @@ func tally(in Input) *tallied {
 			}
 			continue
 		}
-		t.message(r.ID()).add(r)
+		t.message(r.ID()).add(r, t.copies)
 	}
 	t.addEffects(in.Effects)
 	for _, id := range in.Remaining {
@@ -40,12 +54,34 @@ func tally(in Input) *tallied {
 }
 
 func (t *tallied) message(id ID) *message {
-	m := t.byID[id]
-	if m == nil {
-		m = &message{id: id}
-		t.byID[id] = m
-		t.messages = append(t.messages, m)
+	if id.Seq >= t.dense {
+		m := t.sparse[id]
+		if m == nil {
+			m = t.newMessage(id)
+			t.sparse[id] = m
+		}
+		return m
 	}
+	s := stream{id.Trial, id.Producer, id.Incarnation}
+	ms := t.streams[s]
+	if n := int(id.Seq) + 1; n > len(ms) {
+		ms = slices.Grow(ms, n-len(ms))[:n]
+		t.streams[s] = ms
+	}
+	if ms[id.Seq] == nil {
+		ms[id.Seq] = t.newMessage(id)
+	}
+	return ms[id.Seq]
+}
+
+func (t *tallied) newMessage(id ID) *message {
+	if len(t.block) == 0 {
+		t.block = make([]message, 1024)
+	}
+	m := &t.block[0]
+	t.block = t.block[1:]
+	m.id = id
+	t.messages = append(t.messages, m)
 	return m
 }
 
@@ -61,7 +97,7 @@ func (t *tallied) addEffects(effects map[string]int) {
 	}
 }
 
-func (m *message) add(r *Record) {
+func (m *message) add(r *Record, copies int) {
 	switch r.Event {
 	case Intent:
 		if m.intents == 0 {
@@ -86,7 +122,7 @@ func (m *message) add(r *Record) {
 		m.unknown++
 		m.concludedAt = r.At
 	case Delivered:
-		m.addDelivery(r)
+		m.addDelivery(r, copies)
 	case Effect:
 		if m.firstEffect == 0 {
 			m.firstEffect = r.At
@@ -99,13 +135,16 @@ func (m *message) add(r *Record) {
 	}
 }
 
-func (m *message) addDelivery(r *Record) {
+func (m *message) addDelivery(r *Record, copies int) {
 	if m.deliveries == 0 {
 		m.firstDelivery = r.At
 	}
 	m.deliveries++
 	if m.firstAck != 0 {
 		m.afterAck++
+	}
+	if copies == 1 {
+		return
 	}
 	consumer := int64(r.Process)<<32 | int64(r.Arg)
 	for _, s := range m.seenBy {
