@@ -37,37 +37,6 @@ func Table(w io.Writer, result trial.Result, color bool, width int) error {
 	return err
 }
 
-// costsGrid joins latency and throughput for the narrow tables.
-func (v *view) costsGrid() grid {
-	g := grid{Name: "costs", Title: "Latency at the offered rate (open loop, from due) and throughput (closed loop)", Columns: []column{
-		{"setting", false}, {"guarantee", false}, {"confirmed by", false}, {"offered", true}, {"publish p99", true}, {"end to end p50", true}, {"p99", true}, {"max", true}, {"held", true}, {"note", false},
-	}}
-	for _, r := range v.rows {
-		latency, throughput := r.of(trial.TestLatency), r.of(trial.TestThroughput)
-		for i := range max(len(latency), 1) {
-			fields := []field{settingField(r), words(r.Guarantee), words(confirmText(r.Confirm)), words(""), words(""), words(""), words(""), words("")}
-			var c *viewCell
-			if i < len(latency) {
-				c = latency[i]
-				if c.LatencyMicros != nil && measured(c.Cell) {
-					e2e := percentiles(c.LatencyMicros.EndToEnd)
-					fields[3] = words(rate(c.RatePerSecond))
-					fields[4] = percentileField(percentiles(c.LatencyMicros.Publish)[2], c)
-					fields[5], fields[6], fields[7] = percentileField(e2e[0], c), saturatedMark(percentileField(e2e[2], c), c), percentileField(e2e[4], c)
-				} else {
-					fields[5] = absent(c)
-				}
-			}
-			var t *viewCell
-			if i < len(throughput) {
-				t = throughput[i]
-			}
-			g.Lines = append(g.Lines, line{r, c, append(fields, heldBrief(r), field{Text: note(r, c, t)})})
-		}
-	}
-	return g
-}
-
 // pen writes with colours, or without.
 type pen bool
 
