@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -66,6 +67,9 @@ func (l *lane) flush() {
 	for {
 		if linger := l.p.q.linger; linger > 0 {
 			_ = pause(l.p.ctx, linger)
+		} else {
+			// Callers that the last answer woke get to enqueue what they have next.
+			runtime.Gosched()
 		}
 		parts := l.take()
 		if parts == nil {
