@@ -16,13 +16,14 @@ var backend = redistest.Backend{Scheme: "redis+list", Open: redislist.Open}
 
 func TestConformance(t *testing.T) {
 	t.Run("batch", func(t *testing.T) {
-		h := backend.Harness(brokertest.Start(t, "redis", "no-persistence"), "timeout=1s&batch=100", 200*time.Millisecond)
+		h := backend.Harness(brokertest.Start(t, "redis", "no-persistence"), "batch=100", 200*time.Millisecond)
 		h.Crash, h.Freeze = nil, nil // the other settings do that
 		queuetest.Run(t, h)
 	})
 	for _, setting := range []string{"no-persistence", "aof-everysec", "aof-always"} {
 		t.Run(setting, func(t *testing.T) {
-			queuetest.Run(t, backend.Harness(brokertest.Start(t, "redis", setting), "timeout=1s", 200*time.Millisecond))
+			t.Parallel() // each has a server of its own
+			queuetest.Run(t, backend.Harness(brokertest.Start(t, "redis", setting), "", 200*time.Millisecond))
 		})
 	}
 }

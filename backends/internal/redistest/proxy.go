@@ -46,7 +46,7 @@ func NewProxy(t testing.TB, server *broker.Broker) *Proxy {
 	p := &Proxy{listener: l, server: u, links: map[*link]struct{}{}}
 	p.change = sync.NewCond(&p.mu)
 	p.running.Go(p.accept)
-	t.Cleanup(p.close)
+	t.Cleanup(p.Stop)
 	return p
 }
 
@@ -158,7 +158,8 @@ func (p *Proxy) pass(l *link, b []byte, request bool) bool {
 	return true
 }
 
-func (p *Proxy) close() {
+// Stop closes every connection, and listens no more.
+func (p *Proxy) Stop() {
 	p.listener.Close()
 	p.mu.Lock()
 	p.closed, p.silent = true, false
