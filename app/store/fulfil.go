@@ -37,10 +37,11 @@ func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decis
 	for range 3 {
 		err = s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			var err error
-			decided, err = fulfil(tx, rs)
+			if err = s.lockVouchers(tx, rs); err == nil {
+				decided, err = fulfil(tx, rs)
+			}
 			return err
 		})
-		// Two batches may meet in the two unique indexes in opposite order.
 		if err == nil || !conflict(err) {
 			break
 		}
@@ -53,11 +54,35 @@ func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decis
 		d := decided[int64(r.OrderID)]
 		if !d.of(r) {
 			// Never tell a buyer of somebody else's order.
-			d = decision{orderRow: row(r, sale.Failed, ReasonIDTaken, time.Now())}
+			out[i] = sale.Decision{Order: row(r, sale.Failed, ReasonIDTaken, time.Now()).order()}
+			continue
 		}
 		out[i] = sale.Decision{Order: d.order(), Again: d.again}
+		d.again = true // its next copy in this batch
+		decided[int64(r.OrderID)] = d
 	}
 	return out, nil
+}
+
+// lockVouchers has the transactions of one voucher follow each other. They
+// would anyhow, at the stock; but without the lock two of them could first meet
+// at the two unique indexes, in opposite order, and wait for PostgreSQL's
+// deadlock detection. SQLite has one writer at a time.
+func (s *Store) lockVouchers(tx *gorm.DB, rs []sale.Reservation) error {
+	if s.name != "postgres" {
+		return nil
+	}
+	ids := make([]int64, len(rs))
+	for i, r := range rs {
+		ids[i] = int64(r.VoucherID)
+	}
+	slices.Sort(ids)
+	var locked []int64
+	err := tx.Raw("SELECT id FROM vouchers WHERE id IN ? ORDER BY id FOR NO KEY UPDATE", slices.Compact(ids)).Scan(&locked).Error
+	if err != nil {
+		return fmt.Errorf("lock vouchers: %w", err)
+	}
+	return nil
 }
 
 type decision struct {
@@ -71,8 +96,7 @@ func (w orderRow) of(r sale.Reservation) bool {
 
 func fulfil(tx *gorm.DB, rs []sale.Reservation) (map[int64]decision, error) {
 	now := time.Now()
-	// One order for the rows of every batch, so that two batches seldom wait for
-	// each other; and each order once.
+	// Each order once, and the earlier order of a buyer first.
 	todo := slices.Clone(rs)
 	slices.SortStableFunc(todo, func(a, b sale.Reservation) int { return cmp.Compare(a.OrderID, b.OrderID) })
 	todo = slices.CompactFunc(todo, func(a, b sale.Reservation) bool { return a.OrderID == b.OrderID })

@@ -161,7 +161,7 @@ func TestFulfil(t *testing.T) {
 		t.Run("twice in one batch it is one order", func(t *testing.T) {
 			v := voucher(t, s, 5)
 			r := reservation(v, "u")
-			fulfil(t, s, []sale.Reservation{r, r}, "confirmed", "confirmed")
+			fulfil(t, s, []sale.Reservation{r, r}, "confirmed", "confirmed again")
 			left(t, s, v, 4)
 		})
 		t.Run("a second order of one buyer fails, for good", func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestFulfil(t *testing.T) {
 func TestManyBatchesAtOnceSellExactlyTheStock(t *testing.T) {
 	both(t, func(t *testing.T, rawURL string) {
 		s := open(t, rawURL)
-		const stock, buyers = 50, 120
+		const stock, buyers = 50, 80
 		v := voucher(t, s, stock)
 		var rs []sale.Reservation
 		for i := range buyers {
