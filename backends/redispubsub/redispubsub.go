@@ -118,9 +118,13 @@ func (q *pubsub) Publisher(ctx context.Context) (queue.Publisher, error) {
 	return counted{p}, nil
 }
 
-// counted shows the publisher's PublishCounted, which here means something.
 type counted struct {
 	*redisconn.Publisher[*redis.IntCmd]
+}
+
+// PublishCounted implements queue.ReceiverCounter.
+func (c counted) PublishCounted(ctx context.Context, msgs ...queue.Message) ([]int64, error) {
+	return c.Counted(ctx, msgs...)
 }
 
 var _ queue.ReceiverCounter = counted{}

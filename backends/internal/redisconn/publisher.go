@@ -53,8 +53,10 @@ func (p *Publisher[T]) Publish(ctx context.Context, msgs ...queue.Message) error
 	return err
 }
 
-// PublishCounted implements queue.ReceiverCounter where the queue offers it.
-func (p *Publisher[T]) PublishCounted(ctx context.Context, msgs ...queue.Message) ([]int64, error) {
+// Counted is Publish, with the receivers of each message. It is not called
+// PublishCounted, or every Redis queue would claim to be a
+// queue.ReceiverCounter, and say that nobody heard what it stores.
+func (p *Publisher[T]) Counted(ctx context.Context, msgs ...queue.Message) ([]int64, error) {
 	sent, err := p.publish(ctx, msgs)
 	receivers := make([]int64, len(msgs))
 	for i := range sent {
