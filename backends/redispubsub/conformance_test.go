@@ -15,5 +15,5 @@ func TestMain(m *testing.M) { brokertest.Main(m) }
 var backend = redistest.Backend{Scheme: "redis+pubsub", Open: redispubsub.Open}
 
 func TestConformance(t *testing.T) {
-	queuetest.Run(t, backend.Harness(brokertest.Start(t, "redis", "no-persistence"), "timeout=1s", 200*time.Millisecond))
+	queuetest.Run(t, backend.Harness(brokertest.Start(t, "redis", "no-persistence"), "", 200*time.Millisecond))
 }

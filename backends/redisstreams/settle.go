@@ -156,8 +156,8 @@ func (c *consumer) Close() error {
 		c.closed = true
 		c.mu.Unlock()
 		c.stop()
-		c.keeper.Wait()
 		c.puller.Close() // what it returns is in the own pending list, too
+		c.keeper.Wait()
 		c.acks.Close(c.q.server.Timeout)
 		c.nacks.Close(c.q.server.Timeout)
 		ctx, cancel := c.q.server.Within()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -81,10 +80,5 @@ func (s Server) WithinBlock() (context.Context, context.CancelFunc) {
 
 // Within bounds a command that belongs to no caller.
 func (s Server) Within() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), 2*s.Timeout)
-}
-
-// Detached bounds work that Close does.
-func (s Server) Detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), max(s.Timeout, time.Second))
+	return context.WithTimeout(context.Background(), s.Timeout)
 }
