@@ -132,7 +132,7 @@ func (c *consumer) vanish() {
 
 func TestTheFirstMessageOfANewTopicIsNotLost(t *testing.T) {
 	b := start(t)
-	for range 10 {
+	for range 5 {
 		q := openAt(t, b, topicFor(t))
 		publish(t, q, messages(8, "")...) // to every partition
 	}

@@ -210,10 +210,23 @@ func (l layout) leader(topic string, partition int) (string, error) {
 }
 
 // admin calls do with a client for requests that must find a controller or a
-// coordinator. The client's background work ends with the call.
+// coordinator, and again while there is none: a broker that starts, or that was
+// stopped for a while, is not its own controller at once. The client's
+// background work ends with the call.
 func (c *cluster) admin(ctx context.Context, do func(context.Context, *kafkago.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, 4*c.timeout)
 	defer cancel()
+	for {
+		err := c.adminOnce(ctx, do)
+		if !errors.Is(err, kafkago.BrokerNotAvailable) && !errors.Is(err, kafkago.NotController) &&
+			!errors.Is(err, kafkago.GroupCoordinatorNotAvailable) && !errors.Is(err, kafkago.GroupLoadInProgress) ||
+			pause(ctx, pollEvery) != nil {
+			return err
+		}
+	}
+}
+
+func (c *cluster) adminOnce(ctx context.Context, do func(context.Context, *kafkago.Client) error) error {
 	tr := &kafkago.Transport{
 		ClientID:       clientID,
 		DialTimeout:    c.timeout,

@@ -32,7 +32,7 @@ func TestSuite(t *testing.T) {
 				Crash:      func(t testing.TB) { crash(t, b) },
 				Freeze:     func(t testing.TB) func() { return freeze(t, b) },
 				Redelivery: 2500 * time.Millisecond,
-				Arrival:    10 * time.Second,
+				Arrival:    6 * time.Second,
 			})
 		})
 	}

@@ -201,7 +201,7 @@ func (q *topicQueue) Delete(ctx context.Context) error {
 			err = groups.Errors[q.group]
 		}
 		for _, harmless := range []error{
-			kafkago.GroupIdNotFound, kafkago.NonEmptyGroup, kafkago.GroupCoordinatorNotAvailable, kafkago.GroupAuthorizationFailed,
+			kafkago.GroupIdNotFound, kafkago.NonEmptyGroup, kafkago.GroupAuthorizationFailed,
 		} {
 			if errors.Is(err, harmless) {
 				return nil
