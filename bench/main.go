@@ -1,0 +1,104 @@
+// Command queuelab measures what each queue costs and what it loses when
+// something is killed. See `queuelab --help`.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"queuelab/bench/broker"
+	"queuelab/bench/trial"
+)
+
+// cli is the command line; each command is one struct with a Run method.
+type cli struct {
+	Run     runCmd     `cmd:"" help:"Measure: latency, throughput, loss and duplicates under kills, and a real sale."`
+	Report  reportCmd  `cmd:"" help:"Print and rewrite the reports of a result directory."`
+	List    listCmd    `cmd:"" help:"List backends, settings, tests and faults, with what each promises."`
+	Doctor  doctorCmd  `cmd:"" help:"Tell what this machine has, what is missing and how to get it."`
+	Up      upCmd      `cmd:"" help:"Run the same brokers in the foreground for hands-on use; Ctrl-C takes them down."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+
+	Node  nodeCmd  `cmd:"" hidden:""`
+	Guard guardCmd `cmd:"" hidden:""`
+}
+
+// env is what commands need of the world.
+type env struct {
+	ctx            context.Context
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	terminal       bool // stderr is one
+	color          bool // stdout is a terminal and NO_COLOR is not set
+}
+
+// exitError ends the program with a status and says nothing more.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+func main() {
+	broker.Init() // a supervisor never gets past this line
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal must end a run that does not stop.
+	context.AfterFunc(ctx, stop)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	var exit exitError
+	switch {
+	case errors.As(err, &exit):
+		os.Exit(int(exit))
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "queuelab:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	var c cli
+	code := -1
+	parser, err := kong.New(&c, kong.Name("queuelab"),
+		kong.Description("One flash sale, many queues, measured truth.\n\nExit status: 0 all as expected, 1 failed, 2 wrong usage, 3 a contradiction or an invalid cell, 130 interrupted."),
+		kong.DefaultEnvars("QUEUELAB"), kong.Writers(stdout, stderr), kong.UsageOnError(),
+		kong.Exit(func(n int) { code = n }))
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if code >= 0 { // help was asked for and printed
+		return nil
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "queuelab: %v; `queuelab --help` shows what there is\n", err)
+		return exitError(2)
+	}
+	return parsed.Run(&env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, terminal: isTerminal(stderr), color: isTerminal(stdout) && os.Getenv("NO_COLOR") == ""})
+}
+
+type nodeCmd struct{}
+
+func (nodeCmd) Run(e *env) error {
+	// Signals go to the harness, which stops its nodes in order.
+	return trial.Node(context.WithoutCancel(e.ctx), e.stdin, e.stdout)
+}
+
+type guardCmd struct {
+	Argv []string `arg:"" passthrough:""`
+}
+
+func (g guardCmd) Run(e *env) error {
+	argv := g.Argv
+	if len(argv) > 0 && argv[0] == "--" {
+		argv = argv[1:]
+	}
+	return trial.Guard(argv, e.stdin, e.stdout)
+}

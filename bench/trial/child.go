@@ -1,0 +1,192 @@
+package trial
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// child is a node seen from the harness.
+type child struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	events chan NodeEvent // closed when the node's output ends
+	exited chan struct{}
+	err    error // of Wait, once exited is closed
+	stderr *tail
+}
+
+// startNode starts a node and waits until it is ready.
+func startNode(ctx context.Context, cfg NodeConfig) (*child, *NodeEvent, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the harness' own program: %w", err)
+	}
+	c := &child{cmd: exec.Command(self, "node"), events: make(chan NodeEvent, 16), exited: make(chan struct{}), stderr: &tail{}}
+	c.cmd.Stderr = c.stderr
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+		return nil, nil, fmt.Errorf("start a node: %w", err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("start a node: %w", err)
+	}
+	// A session of its own: Ctrl-C reaches the harness, which stops its nodes
+	// in order; when the harness dies the node's input ends.
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := c.cmd.Start(); err != nil {
+		return nil, nil, fmt.Errorf("start a node: %w", err)
+	}
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			var e NodeEvent
+			if json.Unmarshal(lines.Bytes(), &e) == nil {
+				c.events <- e
+			}
+		}
+		close(c.events)
+		c.err = c.cmd.Wait()
+		close(c.exited)
+	}()
+	if err := json.NewEncoder(c.stdin).Encode(cfg); err != nil {
+		c.Kill()
+		return nil, nil, fmt.Errorf("configure a node: %w", err)
+	}
+	ready, err := c.await(ctx, "ready")
+	if err != nil {
+		c.Kill()
+		return nil, nil, err
+	}
+	return c, ready, nil
+}
+
+// await waits for one kind of event.
+func (c *child) await(ctx context.Context, event string) (*NodeEvent, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for a node to be %s: %w", event, ctx.Err())
+		case e, open := <-c.events:
+			switch {
+			case !open:
+				<-c.exited
+				return nil, fmt.Errorf("a node ended while it should become %s: %v: %s", event, c.err, c.stderr)
+			case e.Event == "error":
+				return nil, fmt.Errorf("node: %s", e.Error)
+			case e.Event == event:
+				return &e, nil
+			}
+		}
+	}
+}
+
+func (c *child) tell(command string) error {
+	if _, err := io.WriteString(c.stdin, command+"\n"); err != nil {
+		return fmt.Errorf("tell a node to %s: %w", command, err)
+	}
+	return nil
+}
+
+// stop lets the node finish what it has in hand.
+func (c *child) stop(ctx context.Context) error {
+	if err := c.tell("stop"); err != nil {
+		return err
+	}
+	_, err := c.await(ctx, "stopped")
+	c.stdin.Close()
+	if err != nil {
+		c.Kill()
+		return err
+	}
+	select {
+	case <-c.exited:
+	case <-ctx.Done():
+		c.Kill()
+	}
+	return nil
+}
+
+// Kill ends the node with SIGKILL, if it still runs, and waits for its death.
+func (c *child) Kill() {
+	c.stdin.Close()
+	c.cmd.Process.Kill() // fails only when it has ended already
+	go func() {
+		for range c.events { // a full channel must not keep the reader from its end
+		}
+	}()
+	<-c.exited
+}
+
+// killedBySIGKILL waits for the node's end and confirms how it died.
+func (c *child) killedBySIGKILL(ctx context.Context) error {
+	for {
+		select {
+		case e, open := <-c.events:
+			if open && e.Event == "error" {
+				return fmt.Errorf("node: %s", e.Error)
+			}
+			if open {
+				continue
+			}
+			<-c.exited
+		case <-ctx.Done():
+			return fmt.Errorf("the node did not reach its crash point: %w", ctx.Err())
+		}
+		var ee *exec.ExitError
+		if errors.As(c.err, &ee) {
+			if ws, ok := ee.Sys().(syscall.WaitStatus); ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL {
+				return nil
+			}
+		}
+		return fmt.Errorf("the node ended without SIGKILL: %v: %s", c.err, c.stderr)
+	}
+}
+
+// tail keeps the end of what a child says, for errors.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - 2000; over > 0 {
+		t.buf = t.buf[over:]
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.buf))
+}
+
+// waitFor polls a fact until it holds, it fails, or the deadline passes.
+func waitFor(ctx context.Context, what string, deadline, every time.Duration, holds func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	for {
+		ok, err := holds()
+		if err != nil || ok {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: not within %v", what, deadline)
+		case <-time.After(every):
+		}
+	}
+}

@@ -1,0 +1,7 @@
+package trial
+
+import "syscall"
+
+func guardAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}

@@ -1,0 +1,43 @@
+package trial
+
+import (
+	"cmp"
+	"slices"
+)
+
+// TestHelp says what each test measures.
+func TestHelp() map[string]string {
+	return map[string]string{
+		TestLatency:    "open loop at a stated rate, from the due time of each message",
+		TestThroughput: "closed loop: the highest rate that producer and consumer hold together",
+		TestCrash:      "what is lost and what comes twice when something is killed",
+		TestSale:       "the real service over the queue, more buyers than stock",
+	}
+}
+
+// FaultHelp says what each fault does.
+func FaultHelp() map[string]string {
+	return map[string]string{
+		FaultNone:                  "nothing is killed: the control",
+		FaultConsumerKillMidHandle: "a consumer kills itself with SIGKILL in the handler, before its effect",
+		FaultConsumerKillBeforeAck: "a consumer kills itself with SIGKILL after its commit, before its ack",
+		FaultBrokerKill:            "the broker gets SIGKILL with a frozen backlog and no consumer, and is restarted",
+		FaultServiceKill:           "the service gets SIGKILL in the middle of a sale, and is restarted",
+	}
+}
+
+// SortCells puts cells into the order of the settings, tests and faults.
+func SortCells(cells []Cell) {
+	settings := map[string]int{}
+	for i, s := range Settings() {
+		settings[s.String()] = i
+	}
+	tests := []string{TestLatency, TestThroughput, TestCrash, TestSale}
+	faults := []string{FaultNone, FaultConsumerKillMidHandle, FaultConsumerKillBeforeAck, FaultBrokerKill, FaultServiceKill}
+	slices.SortStableFunc(cells, func(a, b Cell) int {
+		return cmp.Or(
+			cmp.Compare(settings[a.Backend+"/"+a.Setting], settings[b.Backend+"/"+b.Setting]),
+			cmp.Compare(slices.Index(tests, a.Test), slices.Index(tests, b.Test)),
+			cmp.Compare(slices.Index(faults, a.Fault), slices.Index(faults, b.Fault)))
+	})
+}

@@ -1,0 +1,175 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"queuelab/bench/ledger"
+	"queuelab/bench/load"
+	"queuelab/queue"
+)
+
+// records merges the ledgers of a trial's processes, living and dead.
+func (t *crashTrial) records() ([]ledger.Record, error) {
+	paths, err := filepath.Glob(t.lab.ledgerPattern(t.trial))
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Read(paths...)
+}
+
+// drain waits until the queue is empty and nothing has moved for a while. A
+// queue that does not run dry in time strands what is in it: that is a finding,
+// not an error.
+func (t *crashTrial) drain(ctx context.Context) error {
+	const deadline = 25 * time.Second
+	began := time.Now()
+	moved, last := time.Now(), -1
+	for {
+		records, err := t.records()
+		if err != nil {
+			return err
+		}
+		if len(records) != last {
+			moved, last = time.Now(), len(records)
+		}
+		backlog, err := t.backlog(ctx)
+		if err != nil {
+			return err
+		}
+		// Where the queue does not tell, nothing moving is all there is to see.
+		quiet := 700 * time.Millisecond
+		if backlog < 0 || t.spec.Setting.Backend == "rabbitmq" {
+			quiet = 1500 * time.Millisecond
+		}
+		switch {
+		case backlog <= 0 && time.Since(moved) > quiet:
+			return nil
+		case time.Since(began) > deadline:
+			t.stranded = true
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// judge draws the verdicts of a trial that is over.
+func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
+	records, err := t.records()
+	if err != nil {
+		return nil, fmt.Errorf("read the ledger: %w", err)
+	}
+	effects, err := t.effects.Count(ctx, t.trial)
+	if err != nil {
+		return nil, err
+	}
+	in := ledger.Input{Records: records, Effects: effects, Confirm: t.caps.Confirm, KeyOf: load.Source{Keys: 1}.KeyOf}
+	if t.stranded {
+		for _, id := range ledger.Account(in).LostIDs {
+			in.Remaining = append(in.Remaining, id.String())
+		}
+	}
+	m := &measured{report: ledger.Account(in), caps: t.caps, invalid: t.invalid}
+	m.facts = t.gatherFacts(records)
+	if err := m.report.Conservation; err != nil {
+		m.invalid = append(m.invalid, "the ledger does not balance: "+err.Error())
+	}
+	if m.report.Sent == 0 {
+		m.invalid = append(m.invalid, "nothing was sent")
+	}
+	m.invalid = append(m.invalid, t.gate(m.facts)...)
+	m.settings, err = t.lab.effectiveSettings(ctx, t.broker, t.url)
+	return m, err
+}
+
+// gate says why a fault proves nothing: an idle victim, or a broker that did
+// not come back.
+func (t *crashTrial) gate(f Facts) []string {
+	var why []string
+	switch t.spec.Fault {
+	case FaultConsumerKillMidHandle, FaultConsumerKillBeforeAck:
+		if f.InHand == 0 {
+			why = append(why, "the victim held nothing when it was killed")
+		}
+	case FaultBrokerKill:
+		if t.caps.Stored && f.Backlog == 0 {
+			why = append(why, "the broker held nothing when it was killed")
+		}
+		if t.secondAccepted < 5 {
+			why = append(why, fmt.Sprintf("the broker took %d of 20 messages after its restart", t.secondAccepted))
+		}
+	}
+	return why
+}
+
+// gatherFacts computes what the oracle's bounds need from what the ledger saw.
+func (t *crashTrial) gatherFacts(records []ledger.Record) Facts {
+	f := t.facts
+	var struck, healed int64
+	for _, r := range records {
+		switch r.Event {
+		case ledger.FaultConfirmed:
+			struck = r.At
+		case ledger.FaultHealed:
+			healed = r.At
+		}
+	}
+	if struck == 0 {
+		return f
+	}
+	if healed == 0 {
+		healed = struck
+	}
+	delivered := map[ledger.ID]bool{} // to the victim, or to anyone before the fault
+	done := map[ledger.ID]bool{}
+	for _, r := range records {
+		switch {
+		case r.Event == ledger.Delivered && r.At <= struck:
+			delivered[r.ID()] = true
+		case r.Event == ledger.Effect && r.At <= struck:
+			done[r.ID()] = true
+		}
+	}
+	var missed int64 // accepted before the heal, and not delivered before the fault
+	for _, r := range records {
+		if r.Event != ledger.Accepted {
+			continue
+		}
+		if r.Producer == secondProducer {
+			t.secondAccepted++
+		}
+		if r.Arg == 1 { // the queue counts receivers, and there was none
+			f.Unheard++
+		}
+		if r.At <= healed && !delivered[r.ID()] {
+			missed++
+		}
+	}
+	f.Published = missed
+	if t.spec.Fault == FaultBrokerKill {
+		f.Unacked = int64(len(ledger.Unsettled(records, struck)))
+		return f
+	}
+	hand := ledger.Unsettled(records, struck, firstConsumer)
+	f.Killed, f.InHand = 1, int64(len(hand))
+	for _, id := range hand {
+		if done[id] {
+			f.InHandDone++
+		}
+	}
+	switch {
+	case t.spec.Setting.Broker == "": // all that waited in the process
+		f.Backlog = missed
+	case t.spec.Setting.Backend == "rabbitmq" && t.caps.Guarantee == queue.AtMostOnce:
+		f.Buffer = missed // auto-ack: pushed without a bound
+	case t.spec.Setting.Backend == "rabbitmq":
+		f.Buffer = int64(t.spec.Load.Prefetch)
+	}
+	return f
+}

@@ -1,0 +1,202 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"queuelab/backends"
+	"queuelab/bench/broker"
+	"queuelab/bench/ledger"
+	"queuelab/bench/load"
+	"queuelab/queue"
+)
+
+// measured is one trial of a cell.
+type measured struct {
+	report    ledger.Report
+	caps      queue.Capabilities
+	facts     Facts
+	settings  map[string]string
+	rate      float64
+	invalid   []string // why the trial says nothing
+	saturated string   // why the load was not held
+
+	delivered int64
+	sending   time.Duration // the first message due to the last sent
+	draining  time.Duration // the last sent to the last delivered
+	sale      *saleOutcome
+}
+
+// processes by their number in the ledger.
+const (
+	producerProcess = 1
+	secondProducer  = 2
+	firstConsumer   = 10
+	secondConsumer  = 11
+)
+
+func scheme(backend string) string {
+	for _, b := range backends.All() {
+		if b.Name == backend {
+			return b.Scheme
+		}
+	}
+	return backend
+}
+
+// latency offers messages at a stated rate, in one process for producer and
+// consumer, so that every setting and the memory queue are measured alike.
+func (l *Lab) latency(ctx context.Context, s Spec) (*measured, error) {
+	total := s.Load.Warmup + s.Load.Duration
+	m, err := l.both(ctx, s, "latency", &ProduceConfig{
+		Rate: s.Load.Rate, Count: uint64(s.Load.Rate * total.Seconds()), Payload: s.Load.Payload, Keys: 16,
+	}, 64)
+	if err != nil {
+		return nil, err
+	}
+	m.rate = s.Load.Rate
+	// A load that was not held gives the latency of another load.
+	achieved := float64(m.report.Sent) / m.sending.Seconds()
+	late := time.Duration(m.report.Lateness.ValueAtQuantile(99))
+	switch {
+	case achieved < 0.99*s.Load.Rate:
+		m.saturated = fmt.Sprintf("offered %.0f/s, sent %.0f/s", s.Load.Rate, achieved)
+	case late > 10*time.Millisecond:
+		m.saturated = fmt.Sprintf("the generator ran late: 1 %% of the messages left more than %v after they were due", late.Round(time.Microsecond))
+	case m.draining > time.Second:
+		m.saturated = fmt.Sprintf("a backlog grew: the last message came %v after the last was sent", m.draining.Round(time.Millisecond))
+	}
+	return m, nil
+}
+
+// throughput is a closed loop: as fast as answers come, while no more than a
+// window of messages is published and not yet delivered, so that the rate is
+// one that producer and consumer hold together.
+func (l *Lab) throughput(ctx context.Context, s Spec) (*measured, error) {
+	m, err := l.both(ctx, s, "throughput", &ProduceConfig{
+		Count: 1 << 40, Duration: s.Load.Saturate, Senders: s.Load.Senders, Batch: s.Load.Batch, Window: s.Load.Window,
+		Payload: s.Load.Payload, Keys: 16,
+	}, 512)
+	if err != nil {
+		return nil, err
+	}
+	m.rate = float64(m.delivered) / (m.sending + m.draining).Seconds()
+	return m, nil
+}
+
+// both runs one node that produces and consumes.
+func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig, receiveMax int) (*measured, error) {
+	b, err := l.broker(ctx, s.Setting)
+	if err != nil {
+		return nil, err
+	}
+	trial := l.nextTrial()
+	defer l.removeLedgers(trial)
+	raw := l.queueURL(b, s.Setting, fmt.Sprintf("lab%d", trial), presetQuery(s.Setting.Backend, preset))
+	defer l.deleteQueue(ctx, b, raw)
+	path := l.ledgerPath(trial, producerProcess)
+	node, ready, err := startNode(ctx, NodeConfig{
+		Queue: raw, Ledger: path, Process: producerProcess, Trial: trial, Producer: 1,
+		Produce: p, Consume: &ConsumeConfig{Consumers: 1, ReceiveMax: receiveMax},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer node.Kill()
+	if err := node.tell("produce"); err != nil {
+		return nil, err
+	}
+	if _, err := node.await(ctx, "produced"); err != nil {
+		return nil, err
+	}
+	if err := node.tell("drain"); err != nil {
+		return nil, err
+	}
+	if _, err := node.await(ctx, "drained"); err != nil {
+		return nil, err
+	}
+	if err := node.stop(ctx); err != nil {
+		return nil, err
+	}
+	records, err := ledger.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the ledger: %w", err)
+	}
+	m := &measured{caps: *ready.Caps}
+	m.account(records, s)
+	m.settings, err = l.effectiveSettings(ctx, b, raw)
+	return m, err
+}
+
+// account judges a trial without a fault.
+func (m *measured) account(records []ledger.Record, s Spec) {
+	in := ledger.Input{Records: records, Confirm: m.caps.Confirm, KeyOf: load.Source{Keys: 16}.KeyOf}
+	var first, lastSent, lastDelivered int64
+	for _, r := range records {
+		switch r.Event {
+		case ledger.Intent:
+			if first == 0 || r.Due < first {
+				first = r.Due
+			}
+			lastSent = r.At
+		case ledger.Delivered:
+			m.delivered++
+			lastDelivered = r.At
+		}
+	}
+	if s.Test == TestLatency {
+		in.From = first + s.Load.Warmup.Nanoseconds()
+	}
+	m.sending = time.Duration(lastSent - first)
+	m.draining = max(0, time.Duration(lastDelivered-lastSent))
+	m.report = ledger.Account(in)
+	if err := m.report.Conservation; err != nil {
+		m.invalid = append(m.invalid, "the ledger does not balance: "+err.Error())
+	}
+	if m.delivered == 0 {
+		m.invalid = append(m.invalid, "nothing was delivered")
+	}
+}
+
+// presetQuery names the preset where a backend has one.
+func presetQuery(backend, preset string) string {
+	if backend == "memory" {
+		return ""
+	}
+	return "preset=" + preset
+}
+
+// effectiveSettings are the broker's, read back from it, and the client's URL.
+func (l *Lab) effectiveSettings(ctx context.Context, b *broker.Broker, raw string) (map[string]string, error) {
+	settings := map[string]string{}
+	if b != nil {
+		var err error
+		if settings, err = b.Settings(ctx); err != nil {
+			return nil, fmt.Errorf("read back the broker's settings: %w", err)
+		}
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	settings["url"] = u.Redacted()
+	return settings, nil
+}
+
+// deleteQueue removes a trial's queue; a queue left behind costs the next
+// trials memory, not truth, so a failure is not one of the trial.
+func (l *Lab) deleteQueue(ctx context.Context, b *broker.Broker, raw string) {
+	if b == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	q, err := backends.Open(ctx, raw)
+	if err != nil {
+		return
+	}
+	defer q.Close()
+	q.Delete(ctx)
+}

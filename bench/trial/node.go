@@ -1,0 +1,276 @@
+package trial
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"queuelab/backends"
+	"queuelab/bench/fault"
+	"queuelab/bench/ledger"
+	"queuelab/bench/load"
+	"queuelab/queue"
+)
+
+// NodeConfig tells a node, a child process of the harness, what to be. It is
+// sent as the first line of its standard input.
+type NodeConfig struct {
+	Queue       string // URL
+	Ledger      string // path of its own ledger file
+	Process     uint16
+	Trial       uint32
+	Producer    uint16
+	Incarnation uint16
+
+	Produce *ProduceConfig
+	Consume *ConsumeConfig
+}
+
+// ProduceConfig is the load of a node. Rate 0 is a closed loop.
+type ProduceConfig struct {
+	Rate     float64       // messages a second, open loop
+	Count    uint64        // messages in all; with Rate 0 at most so many
+	Duration time.Duration // closed loop: how long
+	Senders  int           // closed loop: callers of Publish at once
+	Batch    int           // messages in one Publish
+	Window   int64         // closed loop with a consumer in the same node: most messages published and not yet delivered
+	Payload  int           // bytes
+	Keys     uint64        // messages take key seq mod Keys
+}
+
+// ConsumeConfig is what a node does with what it receives.
+type ConsumeConfig struct {
+	Consumers   int // handlers, each with a consumer of its own
+	ReceiveMax  int
+	Effects     string // URL of the database that effects are committed to; empty: none
+	CrashPoint  string // see fault.Point
+	CrashAtNth  int64
+	HandleDelay time.Duration // holds a message so long before its effect
+}
+
+// NodeEvent is one line of a node's standard output.
+type NodeEvent struct {
+	Event string // ready, produced, stopped, error
+	Error string `json:",omitempty"`
+	Stats *load.Stats
+	Caps  *queue.Capabilities
+}
+
+// Node runs a node: it reads its config and then commands from in ("produce",
+// "stop"), and answers with events on out. It ends when in ends, so that no
+// node outlives the harness.
+func Node(ctx context.Context, in io.Reader, out io.Writer) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	if !lines.Scan() {
+		return errors.New("node: no configuration on standard input")
+	}
+	var cfg NodeConfig
+	if err := json.Unmarshal(lines.Bytes(), &cfg); err != nil {
+		return fmt.Errorf("node: configuration: %w", err)
+	}
+	commands := make(chan string)
+	go func() {
+		defer close(commands)
+		for lines.Scan() {
+			commands <- lines.Text()
+		}
+	}()
+	n := &node{cfg: cfg, out: json.NewEncoder(out)}
+	if err := n.run(ctx, commands); err != nil {
+		n.tell(NodeEvent{Event: "error", Error: err.Error()})
+		return err
+	}
+	n.tell(NodeEvent{Event: "stopped"})
+	return nil
+}
+
+type node struct {
+	cfg    NodeConfig
+	ledger *ledger.Writer
+	crash  *fault.Point
+
+	mu  sync.Mutex
+	out *json.Encoder
+
+	received atomic.Int64
+}
+
+func (n *node) tell(e NodeEvent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.out.Encode(e) // the parent that reads this may be gone: nobody to tell
+}
+
+func (n *node) run(ctx context.Context, commands <-chan string) error {
+	w, err := ledger.Create(n.cfg.Ledger, n.cfg.Process)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	n.ledger = w
+
+	opening, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	q, err := backends.Open(opening, n.cfg.Queue)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+
+	receiving, stopReceiving := context.WithCancel(ctx)
+	defer stopReceiving()
+	var wg sync.WaitGroup
+	failed := make(chan error, 1)
+	report := func(err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	}
+	if c := n.cfg.Consume; c != nil {
+		if n.crash, err = fault.ParsePoint(c.CrashPoint, c.CrashAtNth); err != nil {
+			return err
+		}
+		effects, err := openEffects(opening, c.Effects)
+		if err != nil {
+			return err
+		}
+		defer effects.Close()
+		for range c.Consumers {
+			consumer, err := q.Consumer(opening)
+			if err != nil {
+				return fmt.Errorf("open a consumer: %w", err)
+			}
+			wg.Go(func() {
+				if err := n.consume(receiving, consumer, effects); err != nil {
+					report(err)
+				}
+			})
+		}
+	}
+	var publisher queue.Publisher
+	if n.cfg.Produce != nil {
+		if publisher, err = q.Publisher(opening); err != nil {
+			return fmt.Errorf("open a publisher: %w", err)
+		}
+		publisher = ledger.RecordPublisher(publisher, w)
+	}
+	caps := q.Capabilities()
+	n.tell(NodeEvent{Event: "ready", Caps: &caps})
+
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case cmd, open := <-commands:
+			switch {
+			case open && cmd == "produce" && publisher != nil:
+				wg.Go(func() {
+					stats, err := n.produce(receiving, publisher)
+					if err != nil {
+						report(fmt.Errorf("produce: %w", err))
+						return
+					}
+					n.tell(NodeEvent{Event: "produced", Stats: &stats})
+				})
+			case open && cmd == "drain":
+				wg.Go(func() {
+					n.awaitQuiet(receiving)
+					n.tell(NodeEvent{Event: "drained"})
+				})
+			case open && cmd != "stop":
+				return fmt.Errorf("node: unknown command %q", cmd)
+			default: // "stop", or the harness is gone
+				stopReceiving()
+				wg.Wait()
+				select {
+				case err := <-failed:
+					return err
+				default:
+					return nil
+				}
+			}
+		}
+	}
+}
+
+// awaitQuiet returns once nothing has been received for half a second, or
+// after half a minute.
+func (n *node) awaitQuiet(ctx context.Context) {
+	last, since, began := int64(-1), time.Now(), time.Now()
+	for time.Since(since) < 500*time.Millisecond && time.Since(began) < 30*time.Second {
+		if now := n.received.Load(); now != last {
+			last, since = now, time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (n *node) produce(ctx context.Context, p queue.Publisher) (load.Stats, error) {
+	c := n.cfg.Produce
+	message := load.Source{
+		Trial: n.cfg.Trial, Producer: n.cfg.Producer, Incarnation: n.cfg.Incarnation, Size: c.Payload, Keys: c.Keys,
+	}.Messages()
+	if c.Rate > 0 {
+		return load.Run(ctx, load.Generator{
+			Pacer: load.Constant(c.Rate), Count: c.Count, Message: message, Publisher: p, MaxInFlight: 4096,
+		})
+	}
+	return load.Closed(ctx, load.ClosedLoop{
+		Senders: c.Senders, Batch: c.Batch, Count: c.Count, Duration: c.Duration, Message: message, Publisher: p,
+		Window: c.Window, Delivered: n.received.Load,
+	})
+}
+
+func (n *node) consume(ctx context.Context, c queue.Consumer, effects *effects) error {
+	defer c.Close()
+	c = ledger.RecordConsumer(c, n.ledger)
+	quiet := time.Now()
+	for {
+		ds, err := c.Receive(ctx, n.cfg.Consume.ReceiveMax)
+		switch {
+		case ctx.Err() != nil && len(ds) == 0:
+			return nil
+		case errors.Is(err, queue.ErrClosed):
+			return err
+		case err != nil:
+			// A broker that is down is part of the trial; one that stays down
+			// for a minute is not.
+			if time.Since(quiet) > time.Minute {
+				return fmt.Errorf("receive: %w", err)
+			}
+			continue
+		}
+		quiet = time.Now()
+		n.received.Add(int64(len(ds)))
+		n.crash.Pass(fault.OnReceive)
+		if n.cfg.Consume.HandleDelay > 0 {
+			time.Sleep(n.cfg.Consume.HandleDelay)
+		}
+		n.crash.Pass(fault.MidHandle)
+		if err := effects.Commit(ctx, n.ledger, n.cfg.Process, ds); err != nil {
+			return err
+		}
+		n.crash.Pass(fault.BeforeAck)
+		// What is handled is acked even when the stop came meanwhile.
+		acking, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		err = c.Ack(acking, ds...)
+		cancel()
+		if err != nil && !errors.Is(err, queue.ErrLeaseLost) && !errors.Is(err, queue.ErrSettled) {
+			fmt.Fprintln(os.Stderr, "node: ack:", err)
+		}
+		n.crash.Pass(fault.AfterAck)
+	}
+}

@@ -1,0 +1,210 @@
+package trial
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
+	_ "modernc.org/sqlite"             // driver "sqlite"
+
+	"queuelab/backends"
+	"queuelab/bench/broker"
+	"queuelab/bench/ledger"
+	"queuelab/queue"
+)
+
+// service is the real seckill process over one queue, with a database and an
+// admission of its own.
+type service struct {
+	lab      *Lab
+	trial    uint32
+	broker   *broker.Broker
+	queueURL string
+	argv     []string
+	driver   string // of its database, to look into from outside
+	dsn      string
+	caps     queue.Capabilities
+	process  *guarded
+	client   *saleClient
+}
+
+// newService prepares a service over the setting's queue. The memory queue runs
+// as it does without any install: SQLite, and admission in the process.
+func (l *Lab) newService(ctx context.Context, s Setting, connections int) (*service, error) {
+	b, err := l.broker(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	trial := l.nextTrial()
+	svc := &service{lab: l, trial: trial, broker: b}
+	svc.queueURL = l.queueURL(b, s, fmt.Sprintf("sale%d", trial), saleQuery(s.Backend))
+	q, err := backends.Open(ctx, svc.queueURL)
+	if err != nil {
+		return nil, err
+	}
+	svc.caps = q.Capabilities()
+	if err := q.Close(); err != nil {
+		return nil, fmt.Errorf("close the queue: %w", err)
+	}
+	port, err := broker.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	listen := fmt.Sprintf("127.0.0.1:%d", port)
+	token := randomToken()
+	svc.client = newSaleClient("http://"+listen, token, connections)
+	svc.argv = []string{l.Seckill, "--listen", listen, "--queue", svc.queueURL, "--operator-token", token,
+		"--trust-user-header", "--allow-lossy", "--rescan", "2s"}
+	if b == nil {
+		path := filepath.Join(l.dir, fmt.Sprintf("trial-%d-sale.db", trial))
+		svc.driver, svc.dsn = "sqlite", "file:"+path+"?mode=ro"
+		svc.argv = append(svc.argv, "--db", "sqlite:"+path)
+		return svc, nil
+	}
+	db, err := l.database(ctx, fmt.Sprintf("sale%d", trial))
+	if err != nil {
+		return nil, err
+	}
+	gate, err := l.start(ctx, "redis", "aof-everysec", "admission")
+	if err != nil {
+		return nil, fmt.Errorf("the Redis for admission: %w", err)
+	}
+	svc.driver, svc.dsn = "pgx", db
+	svc.argv = append(svc.argv, "--db", db, "--redis", gate.URL())
+	return svc, nil
+}
+
+// saleQuery are the client's parameters in a sale: leases short enough for a
+// dead service's orders to come back before the buyers' deadline.
+func saleQuery(backend string) string {
+	switch backend {
+	case "redis-streams":
+		return "claim=2s"
+	case "kafka":
+		return "session=2s&heartbeat=500ms"
+	}
+	return ""
+}
+
+// start runs the service and returns once it is ready.
+func (s *service) start(ctx context.Context) error {
+	p, err := startGuarded(ctx, s.argv...)
+	if err != nil {
+		return err
+	}
+	s.process = p
+	return waitFor(ctx, "the service to be ready", 40*time.Second, 20*time.Millisecond, func() (bool, error) {
+		if p.ended() {
+			return false, fmt.Errorf("the service ended at once (%s): %s", p.state, p.stderr)
+		}
+		return s.client.ready(ctx), nil
+	})
+}
+
+// killMidSale kills the service once so many orders have been admitted, and
+// starts it again. It returns for how long it was not there.
+func (s *service) killMidSale(ctx context.Context, door *clicks, admitted int64) (int64, error) {
+	err := waitFor(ctx, fmt.Sprintf("%d admitted orders", admitted), 30*time.Second, time.Millisecond, func() (bool, error) {
+		return door.queued.Load() >= admitted, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	killed := ledger.Now()
+	if err := s.process.kill(); err != nil {
+		return 0, err
+	}
+	if err := s.start(ctx); err != nil {
+		return 0, fmt.Errorf("restart the service: %w", err)
+	}
+	return (ledger.Now() - killed) / 1e6, nil
+}
+
+// audit counts what is in the database, not what the service says. Orders whose
+// buyers got no answer may still be on their way, so it gives them the time
+// until the deadline to arrive.
+func (s *service) audit(ctx context.Context, voucher string, orders map[int]string, deadline time.Time, out *Sale) error {
+	db, err := sql.Open(s.driver, s.dsn)
+	if err != nil {
+		return fmt.Errorf("open the sale's database: %w", err)
+	}
+	defer db.Close()
+	want := min(out.Stock, out.Buyers)
+	for {
+		var buyers int
+		err := db.QueryRowContext(ctx, `SELECT count(*), count(DISTINCT user_id) FROM orders WHERE voucher_id = `+voucher+` AND status = 'confirmed'`).Scan(&out.Sold, &buyers)
+		if err != nil {
+			return fmt.Errorf("count the orders: %w", err)
+		}
+		out.Double = out.Sold - buyers
+		if out.Sold >= want || time.Now().After(deadline) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	out.Oversold, out.Undersold = max(0, out.Sold-out.Stock), max(0, want-out.Sold)
+	// An order that a buyer was told of is lost when the database has none of it.
+	rows, err := db.QueryContext(ctx, `SELECT id FROM orders WHERE voucher_id = `+voucher)
+	if err != nil {
+		return fmt.Errorf("list the orders: %w", err)
+	}
+	defer rows.Close()
+	known := map[string]bool{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return fmt.Errorf("list the orders: %w", err)
+		}
+		known[id] = true
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("list the orders: %w", err)
+	}
+	out.LostOrders = 0
+	for _, id := range orders {
+		if !known[id] {
+			out.LostOrders++
+		}
+	}
+	return nil
+}
+
+// settings are what the service ran with, secrets left out.
+func (s *service) settings(ctx context.Context) (map[string]string, error) {
+	m, err := s.lab.effectiveSettings(ctx, s.broker, s.queueURL)
+	if err != nil {
+		return nil, err
+	}
+	db := "sqlite"
+	if s.driver == "pgx" {
+		if u, err := url.Parse(s.dsn); err == nil {
+			db = u.Scheme
+		}
+	}
+	m["database"] = db
+	m["admission"] = "in the service's process"
+	if strings.Contains(strings.Join(s.argv, " "), "--redis") {
+		m["admission"] = "redis, aof-everysec"
+	}
+	m["rescan"] = "2s"
+	return m, nil
+}
+
+// Close ends the service and removes what was its own.
+func (s *service) Close() {
+	if s.process != nil {
+		s.process.stop()
+	}
+	s.client.http.CloseIdleConnections()
+	s.lab.deleteQueue(context.Background(), s.broker, s.queueURL)
+	s.lab.removeLedgers(s.trial)
+}
