@@ -34,6 +34,7 @@ type runCmd struct {
 	RabbitMQURL string `name:"rabbitmq" placeholder:"URL" help:"Use this RabbitMQ, likewise."`
 	KafkaURL    string `name:"kafka" placeholder:"URL" sep:"none" help:"Use this Kafka, likewise."`
 	PostgresURL string `name:"postgres" placeholder:"URL" help:"Use this PostgreSQL for effects and orders."`
+	Mutant      string `hidden:"" help:"Spoil every consumer on purpose, to see the harness say so."`
 	Seckill     string `placeholder:"FILE" help:"The service's program; default: beside this one, else built from ./app."`
 }
 
@@ -105,6 +106,7 @@ func (c *runCmd) Run(e *env) error {
 		return err
 	}
 	defer lab.Close()
+	lab.Mutant = c.Mutant
 
 	progress := trial.NewProgress(e.stderr, e.terminal, specs)
 	progress.Say("queuelab: %d cells, seed %d, results in %s", len(specs), c.Seed, c.Out)

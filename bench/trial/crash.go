@@ -70,8 +70,9 @@ type crashTrial struct {
 
 	caps           queue.Capabilities
 	facts          Facts
-	stranded       bool // the queue did not run dry in time
-	secondAccepted int  // of the messages after the heal
+	stranded       bool  // the queue did not run dry in time
+	left           int64 // what it then still held
+	secondAccepted int   // of the messages after the heal
 	invalid        []string
 }
 
@@ -136,7 +137,7 @@ func (t *crashTrial) producer(ctx context.Context, process uint16, count uint64)
 }
 
 func (t *crashTrial) consumer(ctx context.Context, process uint16, point string, nth int64) (*child, error) {
-	return t.node(ctx, process, nil, &ConsumeConfig{Consumers: 1, ReceiveMax: 1, Effects: t.db, CrashPoint: point, CrashAtNth: nth})
+	return t.node(ctx, process, nil, &ConsumeConfig{Consumers: 1, ReceiveMax: 1, Effects: t.db, CrashPoint: point, CrashAtNth: nth, Mutant: t.lab.Mutant})
 }
 
 // places of a consumer's death, by fault.
@@ -187,7 +188,7 @@ func (t *crashTrial) killProcess(ctx context.Context) error {
 	victim, err := t.node(ctx, firstConsumer,
 		&ProduceConfig{Rate: t.spec.Load.Rate, Count: n, Payload: t.spec.Load.Payload, Keys: 1},
 		// Handlers slower than the load, so that there is a backlog to lose.
-		&ConsumeConfig{Consumers: 1, ReceiveMax: 1, Effects: t.db, CrashPoint: crashPlaces[t.spec.Fault], CrashAtNth: int64(n / 8), HandleDelay: 4 * time.Millisecond})
+		&ConsumeConfig{Consumers: 1, ReceiveMax: 1, Effects: t.db, CrashPoint: crashPlaces[t.spec.Fault], CrashAtNth: int64(n / 8), HandleDelay: 4 * time.Millisecond, Mutant: t.lab.Mutant})
 	if err != nil {
 		return err
 	}
@@ -288,16 +289,21 @@ func (t *crashTrial) freeze(ctx context.Context) error {
 	})
 }
 
+// backlog looks into the queue, from outside or, where it lives in a node,
+// through that node.
 func (t *crashTrial) backlog(ctx context.Context) (int64, error) {
-	looker, ok := t.watch.(queue.Backlogger)
-	if !ok {
-		return -1, nil
+	if t.watch != nil {
+		return lookInto(ctx, t.watch)
 	}
-	b, err := looker.Backlog(ctx)
+	node := t.nodes[len(t.nodes)-1]
+	if err := node.tell("backlog"); err != nil {
+		return 0, err
+	}
+	e, err := node.await(ctx, "backlog")
 	if err != nil {
-		return 0, fmt.Errorf("look into the queue: %w", err)
+		return 0, err
 	}
-	return max(b.Ready, 0) + max(b.InFlight, 0), nil
+	return e.Backlog, nil
 }
 
 func (t *crashTrial) produceAll(ctx context.Context, producer *child) error {

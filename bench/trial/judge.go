@@ -24,7 +24,9 @@ func (t *crashTrial) records() ([]ledger.Record, error) {
 // queue that does not run dry in time strands what is in it: that is a finding,
 // not an error.
 func (t *crashTrial) drain(ctx context.Context) error {
-	const deadline = 25 * time.Second
+	// stuck is longer than any lease of a crash trial: what has not moved by
+	// then is not going to.
+	const deadline, stuck = 25 * time.Second, 8 * time.Second
 	began := time.Now()
 	moved, last := time.Now(), -1
 	for {
@@ -47,8 +49,8 @@ func (t *crashTrial) drain(ctx context.Context) error {
 		switch {
 		case backlog <= 0 && time.Since(moved) > quiet:
 			return nil
-		case time.Since(began) > deadline:
-			t.stranded = true
+		case time.Since(began) > deadline || backlog > 0 && time.Since(moved) > stuck:
+			t.stranded, t.left = true, backlog
 			return nil
 		}
 		select {
@@ -76,6 +78,12 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 		}
 	}
 	m := &measured{report: ledger.Account(in), caps: t.caps, invalid: t.invalid}
+	if m.report.AckedBeforeEffect > 0 {
+		m.damage = fmt.Sprintf("%d messages were acked before their effect", m.report.AckedBeforeEffect)
+	}
+	if kept := t.left - m.report.Stranded; t.stranded && kept > 0 {
+		m.damage = fmt.Sprintf("the queue still holds %d messages that were handled and acked: an ack does not settle", kept)
+	}
 	m.facts = t.gatherFacts(records)
 	if err := m.report.Conservation; err != nil {
 		m.invalid = append(m.invalid, "the ledger does not balance: "+err.Error())

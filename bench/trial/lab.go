@@ -24,6 +24,8 @@ type Lab struct {
 	External map[string]string
 	// Seckill is the service's program.
 	Seckill string
+	// Mutant spoils every consumer of a crash trial on purpose; see Mutants.
+	Mutant string
 
 	dir     string
 	trials  atomic.Uint32

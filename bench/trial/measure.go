@@ -21,6 +21,7 @@ type measured struct {
 	settings  map[string]string
 	rate      float64
 	invalid   []string // why the trial says nothing
+	damage    string   // what no queue may do, whatever the oracle expects of the fault
 	saturated string   // why the load was not held
 
 	delivered int64

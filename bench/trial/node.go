@@ -52,15 +52,18 @@ type ConsumeConfig struct {
 	Effects     string // URL of the database that effects are committed to; empty: none
 	CrashPoint  string // see fault.Point
 	CrashAtNth  int64
+	Mutant      string        // see Mutants
 	HandleDelay time.Duration // holds a message so long before its effect
 }
 
 // NodeEvent is one line of a node's standard output.
 type NodeEvent struct {
-	Event string // ready, produced, stopped, error
+	Event string // ready, produced, drained, backlog, stopped, error
 	Error string `json:",omitempty"`
 	Stats *load.Stats
 	Caps  *queue.Capabilities
+
+	Backlog int64 // ready and in flight; -1: the queue does not tell
 }
 
 // Node runs a node: it reads its config and then commands from in ("produce",
@@ -139,6 +142,9 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 		if n.crash, err = fault.ParsePoint(c.CrashPoint, c.CrashAtNth); err != nil {
 			return err
 		}
+		if err := checkMutant(c.Mutant); err != nil {
+			return err
+		}
 		effects, err := openEffects(opening, c.Effects)
 		if err != nil {
 			return err
@@ -181,6 +187,12 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 					}
 					n.tell(NodeEvent{Event: "produced", Stats: &stats})
 				})
+			case open && cmd == "backlog":
+				left, err := lookInto(ctx, q)
+				if err != nil {
+					return err
+				}
+				n.tell(NodeEvent{Event: "backlog", Backlog: left})
 			case open && cmd == "drain":
 				wg.Go(func() {
 					n.awaitQuiet(receiving)
@@ -200,6 +212,19 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 			}
 		}
 	}
+}
+
+// lookInto returns what is in a queue, or -1 where it does not tell.
+func lookInto(ctx context.Context, q queue.Queue) (int64, error) {
+	looker, ok := q.(queue.Backlogger)
+	if !ok {
+		return -1, nil
+	}
+	b, err := looker.Backlog(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("look into the queue: %w", err)
+	}
+	return max(b.Ready, 0) + max(b.InFlight, 0), nil
 }
 
 // awaitQuiet returns once nothing has been received for half a second, or
@@ -236,7 +261,7 @@ func (n *node) produce(ctx context.Context, p queue.Publisher) (load.Stats, erro
 
 func (n *node) consume(ctx context.Context, c queue.Consumer, effects *effects) error {
 	defer c.Close()
-	c = ledger.RecordConsumer(c, n.ledger)
+	c = ledger.RecordConsumer(mutate(n.cfg.Consume.Mutant, c), n.ledger)
 	quiet := time.Now()
 	for {
 		ds, err := c.Receive(ctx, n.cfg.Consume.ReceiveMax)

@@ -49,6 +49,10 @@ func (r *Runner) trials(ctx context.Context, s Spec, row Row, c *Cell) {
 	}
 	c.Expected = row.Expect(sum.facts)
 	c.Verdict, c.Note = Verdict(row, sum.facts, c.Counts, c.Valid)
+	if sum.damage != "" {
+		c.Verdict, c.Note = VerdictContradiction, sum.damage
+		return
+	}
 	// A sum can hide what a single trial shows.
 	for _, m := range sum.each {
 		if v, note := Verdict(row, m.facts, m.report.Counts, 1); v == VerdictContradiction || v == VerdictOracleUpdate && c.Verdict == VerdictAsExpected {
@@ -89,6 +93,7 @@ type tally struct {
 	recoveries []int64 // ms
 	rates      []float64
 	saturated  string
+	damage     string
 }
 
 func (t *tally) add(m *measured) {
@@ -105,6 +110,9 @@ func (t *tally) add(m *measured) {
 		t.recoveries = append(t.recoveries, m.report.Recovery.Milliseconds())
 	}
 	t.rates = append(t.rates, m.rate)
+	if m.damage != "" {
+		t.damage = m.damage
+	}
 	if m.saturated != "" {
 		t.saturated = m.saturated
 	}
