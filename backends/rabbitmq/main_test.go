@@ -50,7 +50,7 @@ func openAt(t testing.TB, base, query string) *rabbitQueue {
 // open opens a queue of the test's own, and deletes it in the end.
 func open(t testing.TB, query ...string) *rabbitQueue {
 	t.Helper()
-	q := openAt(t, lab(t).URL(), strings.Join(append(query, "queue="+nameOf(t)), "&"))
+	q := openAt(t, lab(t).URL(), strings.Join(append(query, "settle=0s", "queue="+nameOf(t)), "&"))
 	t.Cleanup(func() {
 		if err := q.Delete(soon(t)); err != nil {
 			t.Errorf("delete: %v", err)

@@ -126,7 +126,8 @@ func (s *session) close() {
 // admin is the connection that looks into the queue and deletes it.
 type admin struct {
 	*session
-	lock chan struct{} // one operation at a time, taken with a context
+	lock    chan struct{} // one operation at a time, taken with a context
+	created bool          // the group's queue, by this connection
 }
 
 func (a *admin) close() { a.session.close() }
@@ -136,7 +137,11 @@ func (q *rabbitQueue) openAdmin(ctx context.Context) (*admin, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.bounded(ctx, func() error {
+	a := &admin{session: s, lock: make(chan struct{}, 1)}
+	err = s.bounded(ctx, func() (err error) {
+		if a.created, err = q.missing(s.conn); err != nil {
+			return err
+		}
 		ch, err := s.conn.Channel()
 		if err != nil {
 			return err
@@ -148,7 +153,22 @@ func (q *rabbitQueue) openAdmin(ctx context.Context) (*admin, error) {
 		s.close()
 		return nil, q.explain(err)
 	}
-	return &admin{session: s, lock: make(chan struct{}, 1)}, nil
+	return a, nil
+}
+
+// missing asks for the group's queue, on a channel that dies of a no.
+func (c config) missing(conn *amqp.Connection) (bool, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return false, err
+	}
+	defer ch.Close()
+	_, err = ch.QueueDeclarePassive(c.queue, true, false, false, false, nil)
+	var ae *amqp.Error
+	if errors.As(err, &ae) && ae.Code == amqp.NotFound {
+		return true, nil
+	}
+	return false, err
 }
 
 // administer runs do on a channel of its own, since an error closes a channel.

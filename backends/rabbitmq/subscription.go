@@ -22,6 +22,7 @@ const consumerTag = "queuelab"
 type subscription struct {
 	*session
 	ch      *amqp.Channel
+	queue   string
 	autoAck bool
 	// ready holds what Receive has not taken. There is room for all that the
 	// prefetch lets the broker send, so that the library, whose own buffer has
@@ -43,6 +44,7 @@ func (q *rabbitQueue) subscribe(ctx context.Context) (*subscription, error) {
 	}
 	s := &subscription{
 		session: conn,
+		queue:   q.queue,
 		autoAck: q.autoAck,
 		ready:   make(chan amqp.Delivery, q.prefetch),
 		quit:    make(chan struct{}),
@@ -172,13 +174,30 @@ func (s *subscription) giveBack() {
 	s.given = true
 	if !s.ch.IsClosed() {
 		err := s.ch.Cancel(consumerTag, false)
-		if err == nil && !s.autoAck {
-			// All of them, also those that the library has not handed over. A
-			// failure means a dead connection, which gives them back as well.
+		switch {
+		case err != nil: // a dead connection, which gives back what is not acked
+		case s.autoAck:
+			s.republish()
+		default:
+			// All of them, also those that the library has not handed over.
 			_ = s.ch.Nack(0, true, true)
 		}
 	}
 	s.mu.Unlock()
 	close(s.quit)
 	s.session.close()
+}
+
+// republish puts what nobody has taken behind what is queued: the broker has
+// forgotten it. Cancel has ended the deliveries, so ready is closed after the
+// last one. An error is that of the deadline, or of a lost connection.
+func (s *subscription) republish() {
+	for d := range s.ready {
+		err := s.ch.Publish("", s.queue, false, false, amqp.Publishing{
+			Headers: d.Headers, MessageId: d.MessageId, DeliveryMode: d.DeliveryMode, Body: d.Body,
+		})
+		if err != nil {
+			return
+		}
+	}
 }

@@ -2,8 +2,10 @@ package rabbitmq
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,8 +22,9 @@ func TestSuite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := lab(t)
+			var opened atomic.Int64 // when a queue was last opened
 			parsed := func(name string, params []string) *url.URL {
-				u, err := url.Parse(b.QueueURL("amqp", name, strings.Join(append(params, setting), "&")))
+				u, err := url.Parse(b.QueueURL("amqp", name, strings.Join(append(params, setting, "settle=0s"), "&")))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -34,19 +37,22 @@ func TestSuite(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+					opened.Store(time.Now().UnixNano())
 					return q
 				},
 				OpenErr: func(params ...string) error {
 					ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 					defer cancel()
-					q, err := Open(ctx, parsed("open-err", params))
-					if err == nil {
-						q.Close()
+					q, err := Open(ctx, parsed("open-err-"+name, params))
+					if err != nil {
+						return err
 					}
-					return err
+					return errors.Join(q.Delete(ctx), q.Close())
 				},
 				Crash: func(t testing.TB) {
 					t.Helper()
+					// Each of a hundred queues would wait for this when it is opened.
+					time.Sleep(time.Until(time.Unix(0, opened.Load()).Add(settleTime)))
 					if err := b.Kill(soon(t)); err != nil {
 						t.Fatal(err)
 					}
