@@ -107,7 +107,7 @@ func TestPersistenceIsWhatTheSettingSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := client.Get(ctx, "word").Result()
-			if err != nil && err != redis.Nil {
+			if err != nil && !errors.Is(err, redis.Nil) {
 				t.Fatal(err)
 			}
 			if got != c.want {

@@ -31,9 +31,6 @@ var errSupervisorGone = errors.New("the broker's supervisor is gone, and the bro
 
 // startSupervisor returns once the supervisor has made its directory.
 func startSupervisor(ctx context.Context, kind string, ended func(string)) (*client, error) {
-	if os.Getenv(startingVar) != "" {
-		return nil, errors.New("this program starts brokers and does not call broker.Init first thing in main")
-	}
 	// The path, not /proc/self/exe: the processes list shall show a name that
 	// tells people what this is.
 	self, err := os.Executable()
@@ -76,7 +73,7 @@ func startSupervisor(ctx context.Context, kind string, ended func(string)) (*cli
 	select {
 	case r := <-hello:
 		if r.Dir == "" {
-			c.close()
+			_ = c.close() // it has no directory
 			if r.Err == "" {
 				r.Err = "it ended at once"
 			}
@@ -85,9 +82,8 @@ func startSupervisor(ctx context.Context, kind string, ended func(string)) (*cli
 		c.dir = r.Dir
 		return c, nil
 	case <-ctx.Done():
-		c.cmd.Process.Kill()
-		c.close()
-		return nil, fmt.Errorf("start the supervisor: it did not report: %w", ctx.Err())
+		err := fmt.Errorf("start the supervisor: it did not report: %w", ctx.Err())
+		return nil, errors.Join(err, c.cmd.Process.Kill(), c.close())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -73,7 +74,8 @@ func newContainer(ctx context.Context, k kind, setting string) (_ *container, er
 		return nil, err
 	}
 	c.guard = exec.Command(self, append([]string{guardWord, dir}, c.command("down", "--volumes", "--timeout", "0")...)...)
-	c.guard.Env, c.guard.Stderr, c.guard.SysProcAttr = c.env, os.Stderr, detached()
+	c.guard.Env = append(slices.Clone(c.env), startingVar+"=1")
+	c.guard.Stderr, c.guard.SysProcAttr = os.Stderr, detached()
 	if c.pipe, err = c.guard.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -232,7 +234,7 @@ func (c *container) stop() error {
 func guard(args []string) int {
 	dir, down := args[0], args[1:]
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	io.Copy(io.Discard, os.Stdin)
+	_, _ = io.Copy(io.Discard, os.Stdin) // ends, in whatever way, when nobody holds the other end
 	code := 0
 	if out, err := exec.Command(down[0], down[1:]...).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "queuelab: %s: %v:\n%s\n", strings.Join(down, " "), err, lastLines(string(out), 8))

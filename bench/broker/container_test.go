@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -149,6 +150,40 @@ func TestMissingBrokerAndEngineAreOneSentenceWithARemedy(t *testing.T) {
 	for _, want := range []string{"redis-server is not installed", "make setup", "docker is not installed"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %q, want it to say %q", err, want)
+		}
+	}
+}
+
+func TestContainerDoesNotOutliveTheCommand(t *testing.T) {
+	state := withFakeDocker(t)
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), lifeVar+"=redis", "TMPDIR="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(out)
+	for said.Scan() && said.Text() != "served" {
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	ctx := within(t, 20*time.Second)
+	for {
+		calls, _ := os.ReadFile(filepath.Join(state, "calls"))
+		left, _ := os.ReadDir(dir)
+		if strings.Contains(string(calls), "down --volumes") && len(left) == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("got calls %q and %v left, want the project taken down", calls, left)
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }

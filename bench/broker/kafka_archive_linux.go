@@ -72,6 +72,6 @@ func makeKafkaArchive(ctx context.Context, k kind) {
 	}
 	// Written as the Java machine ends of its own accord.
 	if n.sup.ask(ctx, opEnd) == nil {
-		os.Rename(part, archive)
+		_ = os.Rename(part, archive)
 	}
 }

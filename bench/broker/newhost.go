@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 )
 
 // newHost takes the broker that is installed here, else a container.
 func newHost(ctx context.Context, k kind, setting string) (host, error) {
+	if os.Getenv(startingVar) != "" {
+		return nil, errors.New("this program starts brokers and does not call broker.Init first thing in main")
+	}
 	n, err := newNative(ctx, k, setting)
 	if err == nil {
 		return n, nil

@@ -4,8 +4,8 @@ package broker
 // broker's directory, so that people find what belongs together in /proc.
 const supervisedVar = "QUEUELAB_BROKER_DIR"
 
-// startingVar is set in a supervisor's own environment. A program that meets it
-// in Start has become its own supervisor by mistake: it does not call Init.
+// startingVar is set in the environment of what Init is for. A program that
+// meets it in Start does not call Init, and would start itself without end.
 const startingVar = "QUEUELAB_SUPERVISOR"
 
 // The operations that a supervisor knows.

@@ -61,11 +61,11 @@ func supervise(kind string) int {
 
 	dir, err := os.MkdirTemp("", "queuelab-"+kind+"-")
 	if err != nil {
-		s.replies.Encode(reply{Err: err.Error()})
+		s.send(reply{Err: err.Error()})
 		return 1
 	}
 	s.dir = dir
-	s.replies.Encode(reply{Dir: dir})
+	s.send(reply{Dir: dir})
 	for open := true; open; {
 		select {
 		case <-s.chld:
@@ -109,7 +109,7 @@ func (s *supervisor) answer(r request) {
 	case opEnd:
 		s.quiet = true
 		if s.broker != 0 {
-			unix.Kill(s.broker, unix.SIGTERM)
+			_ = unix.Kill(s.broker, unix.SIGTERM)
 			for deadline := time.Now().Add(30 * time.Second); s.broker != 0 && time.Now().Before(deadline); s.reap() {
 				time.Sleep(2 * time.Millisecond)
 			}
@@ -133,8 +133,12 @@ func (s *supervisor) reply(id int, err error) {
 	if err != nil {
 		r.Err = err.Error()
 	}
-	s.replies.Encode(r)
+	s.send(r)
 }
+
+// send has nobody to tell about an error: a command that is gone shows as the
+// end of the requests.
+func (s *supervisor) send(r reply) { _ = s.replies.Encode(r) }
 
 // start forks a command into a session of its own, its output appended to the
 // log. The kernel kills it should this supervisor be killed.
@@ -190,7 +194,7 @@ func (s *supervisor) reap() bool {
 		if pid == s.broker {
 			s.broker = 0
 			if !s.quiet {
-				s.replies.Encode(reply{Ended: describe(status)})
+				s.send(reply{Ended: describe(status)})
 			}
 		}
 	}
@@ -209,7 +213,7 @@ func describe(status unix.WaitStatus) string {
 func (s *supervisor) killAll() {
 	for s.reap() {
 		for _, pid := range children() {
-			unix.Kill(pid, unix.SIGKILL)
+			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -263,7 +267,7 @@ func (s *supervisor) signalAll(sig unix.Signal, told map[int]bool) error {
 		if still, _ := descendants(os.Getpid()); contains(still, pid) {
 			err = unix.PidfdSendSignal(fd, sig, nil, 0)
 		}
-		unix.Close(fd)
+		_ = unix.Close(fd)
 		if err != nil && err != unix.ESRCH {
 			return fmt.Errorf("signal process %d: %w", pid, err)
 		}
@@ -277,7 +281,7 @@ func (s *supervisor) signalAll(sig unix.Signal, told map[int]bool) error {
 func (s *supervisor) removeSharedMemory() {
 	for _, seg := range sharedMemory() {
 		if seg.attached == 0 && s.mine[seg.creator] {
-			unix.SysvShmCtl(seg.id, unix.IPC_RMID, nil)
+			_, _ = unix.SysvShmCtl(seg.id, unix.IPC_RMID, nil)
 		}
 	}
 }
