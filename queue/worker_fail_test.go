@@ -143,6 +143,62 @@ func TestWorkerGivesUp(t *testing.T) {
 			r.wantLeft()
 		})
 	})
+	t.Run("AHandlerThatWasToldToStopHasUsedUpNothing", func(t *testing.T) {
+		bubble(t, func(r *rig) {
+			r.publish("a")
+			r.run(&queue.Worker{MaxAttempts: 1, DeadLetter: r.deadLetter, Handle: func(ctx context.Context, _ []*queue.Delivery) []error {
+				<-ctx.Done()
+				return []error{ctx.Err()}
+			}}, time.Second)
+			r.want()
+			r.wantLeft("a/2")
+		})
+	})
+	t.Run("ASecondCopyStartsWithAFreshCount", func(t *testing.T) {
+		bubble(t, func(r *rig) {
+			r.publish("copy")
+			n := 0
+			r.run(&queue.Worker{MaxAttempts: 2, DeadLetter: r.deadLetter, Handle: func(ctx context.Context, ds []*queue.Delivery) []error {
+				n++
+				r.note("handle %s/%d", ds[0].ID, ds[0].Attempt)
+				if n == 2 {
+					r.publish("copy") // a publisher that did not hear the first answer
+				}
+				if n%2 == 1 {
+					return []error{errors.New("not yet")}
+				}
+				return nil
+			}}, time.Minute)
+			r.want("handle copy/1", "handle copy/2", "handle copy/1", "handle copy/2")
+			r.wantLeft()
+		})
+	})
+	t.Run("AFailureWhileDrainingIsLeftToClose", func(t *testing.T) {
+		bubble(t, func(r *rig) {
+			r.publish("bad")
+			nacks := &flaky{Consumer: r.c, nack: 1 << 30}
+			r.run(&queue.Worker{Consumer: nacks, DrainTimeout: time.Minute, Handle: func(ctx context.Context, ds []*queue.Delivery) []error {
+				time.Sleep(2 * time.Second)
+				return r.failing(ctx, ds)
+			}}, time.Second)
+			if got, want := nacks.nack, 1<<30; got != want {
+				t.Errorf("got %d nacks after the stop, want none", want-got)
+			}
+			r.wantLeft("bad/2")
+		})
+	})
+	t.Run("InABatchEachHasItsOwnEnd", func(t *testing.T) {
+		bubble(t, func(r *rig) {
+			r.publish("killer", "bad", "good")
+			r.run(&queue.Worker{
+				Consumer: &inOneGo{Consumer: r.c}, Batch: 3, Handle: r.failing, MaxAttempts: 1, DeadLetter: r.deadLetter,
+				Attempts: func(_ context.Context, d *queue.Delivery) (int, error) {
+					return map[string]int{"killer": 2, "bad": 1, "good": 1}[d.ID], nil
+				}}, time.Minute)
+			r.want("handle bad/1", "handle good/1", "dead killer: "+queue.ErrAttempts.Error(), "dead bad: cannot do bad")
+			r.wantLeft()
+		})
+	})
 	t.Run("AWrongNumberOfErrorsFailsTheBatch", func(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.publish("a")
