@@ -202,6 +202,8 @@ func (q *topicQueue) Delete(ctx context.Context) error {
 		}
 		for _, harmless := range []error{
 			kafkago.GroupIdNotFound, kafkago.NonEmptyGroup, kafkago.GroupAuthorizationFailed,
+			// No coordinator yet: nobody has ever joined or committed.
+			kafkago.NotCoordinatorForGroup, kafkago.GroupCoordinatorNotAvailable, kafkago.GroupLoadInProgress,
 		} {
 			if errors.Is(err, harmless) {
 				return nil
