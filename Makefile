@@ -6,7 +6,7 @@ GO ?= go
 # and a broker that starves makes timeouts, not findings.
 TEST := $(GO) test -count=1 -p 2
 
-.PHONY: help build setup prepare test bench bench-smoke run up lint vuln soak clean
+.PHONY: help build setup prepare test bench bench-smoke run up lint vuln soak readme clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ vuln: ## look for known faults in the modules that our code reaches, without the
 
 soak: prepare ## the tests that are too long for test: more kills, every sale (hours)
 	QUEUELAB_SOAK=1 $(TEST) -timeout 6h ./...
+
+readme: build ## regenerate the READMEs' tables; ARGS="--result DIR" for the result too
+	bin/queuelab readme $(ARGS)
 
 clean: ## remove what was built
 	rm -rf bin .cache

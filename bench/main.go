@@ -28,6 +28,8 @@ type cli struct {
 
 	Node  nodeCmd  `cmd:"" hidden:""`
 	Guard guardCmd `cmd:"" hidden:""`
+
+	Readme readmeCmd `cmd:"" hidden:"" help:"Regenerate the tables of the READMEs, on the real brokers."`
 }
 
 // env is what commands need of the world.

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"queuelab/bench/broker/brokertest"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
+
+// command runs the program in this process.
+func command(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	err = run(t.Context(), args, strings.NewReader(""), &out, &errOut)
+	return out.String(), errOut.String(), err
+}
+
+func TestBadInputIsOneClearSentence(t *testing.T) {
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "result.json"), []byte(`{"schema":1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	newer := t.TempDir()
+	if err := os.WriteFile(filepath.Join(newer, "result.json"), []byte(`{"schema":99}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"unknown command":         {[]string{"measure"}, "unexpected argument measure"},
+		"unknown flag":            {[]string{"run", "--suit", "smoke"}, "unknown flag --suit"},
+		"unknown suite":           {[]string{"run", "--suite", "huge"}, `"smoke","quick","full"`},
+		"unknown backend":         {[]string{"run", "--backends", "zeromq"}, "memory, redis-list, redis-pubsub, redis-streams, rabbitmq, kafka"},
+		"unknown test":            {[]string{"run", "--tests", "speed"}, "latency, throughput, crash, sale"},
+		"negative trials":         {[]string{"run", "--trials", "-1"}, "--trials"},
+		"no width":                {[]string{"run", "--width", "0"}, "--width=0"},
+		"resume without a result": {[]string{"run", "--resume"}, "--resume needs --out"},
+		"result exists":           {[]string{"run", "--suite", "smoke", "--out", full}, "--force"},
+		"out is a file":           {[]string{"run", "--suite", "smoke", "--out", file}, file},
+		"seckill is missing":      {[]string{"run", "--suite", "smoke", "--out", t.TempDir(), "--seckill", "/nonexistent/seckill"}, "--seckill"},
+		"report without a result": {[]string{"report", t.TempDir()}, "result.json"},
+		"report of a newer lab":   {[]string{"report", newer}, "99"},
+		"up of nothing known":     {[]string{"up", "zeromq"}, "zeromq"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, err := command(t, c.args...)
+			if err == nil {
+				t.Fatal("got no error")
+			}
+			said := stderr + err.Error()
+			if !strings.Contains(said, c.want) {
+				t.Errorf("got %q, want it to name %q", said, c.want)
+			}
+			if strings.Contains(said, "goroutine") {
+				t.Errorf("got a stack trace: %s", said)
+			}
+		})
+	}
+}
+
+func TestHelpHasExamples(t *testing.T) {
+	for _, name := range []string{"run", "report", "list", "doctor", "up"} {
+		out, _, err := command(t, name, "--help")
+		if err != nil {
+			t.Errorf("%s --help: %v", name, err)
+		}
+		if !strings.Contains(out, "queuelab "+name) {
+			t.Errorf("%s --help has no example: %s", name, out)
+		}
+	}
+}
+
+func TestListNamesWhatThereIs(t *testing.T) {
+	out, _, err := command(t, "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"redis-streams/aof-everysec", "rabbitmq/transient", "kafka/acks-all", "broker-kill", "throughput"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("list does not name %q", want)
+		}
+	}
+}
+
+func TestPasswordsStayOutOfTheResult(t *testing.T) {
+	got := redactArgs([]string{"run", "--postgres", "postgres://lab:secret@db/lab", "--redis=redis://:secret@db:6379", "--suite", "smoke"})
+	if joined := strings.Join(got, " "); strings.Contains(joined, "secret") || !strings.Contains(joined, "--suite smoke") {
+		t.Errorf("got %q, want no password and the rest as it was", joined)
+	}
+}
