@@ -13,7 +13,6 @@ import (
 	"hash/crc32"
 	"runtime"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -161,11 +160,4 @@ func newEnv(t *testing.T, h Harness, caps queue.Capabilities, caseName string) *
 		cancel()
 	})
 	return e
-}
-
-func some(ids []string) string {
-	if len(ids) > 5 {
-		return strings.Join(ids[:5], ", ") + ", …"
-	}
-	return strings.Join(ids, ", ")
 }
