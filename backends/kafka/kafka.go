@@ -20,9 +20,11 @@
 //
 // When consumers come or go, Kafka deals the partitions out anew. Deliveries
 // in hand may still be settled for a short while (a quarter of the session, at
-// most one second), and the rebalance waits for that. What is unsettled then
-// is delivered again, to whoever has the partition, and a late Ack of the old
-// delivery is ErrLeaseLost. Nothing is committed for a generation that is over.
+// most one second), and the rebalance waits for that; later an Ack waits for
+// the outcome. A partition that stays with its consumer goes on as if nothing
+// had happened. What is unsettled of one that moves is delivered again by its
+// new consumer, and a late Ack of the old delivery is ErrLeaseLost. Nothing is
+// committed for a generation that is over.
 //
 // There is no Nack, attempts are not counted, and there is no broker-side
 // dead-letter destination.

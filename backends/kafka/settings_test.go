@@ -3,6 +3,7 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -180,5 +181,32 @@ func TestAnAckOfSomebodyElsesDeliveryIsAnError(t *testing.T) {
 	}
 	if d.Settled() {
 		t.Error("got settled, want the delivery left as it was")
+	}
+}
+
+func TestAConnectionThatTheOtherSideClosedIsNotAlive(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	other, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{Conn: conn}
+	if !w.alive() {
+		t.Error("an open connection: got not alive")
+	}
+	_ = other.Close()
+	for deadline := time.Now().Add(patience); w.alive(); {
+		if pause(t.Context(), time.Millisecond) != nil || time.Now().After(deadline) {
+			t.Fatal("a closed connection: got alive")
+		}
 	}
 }
