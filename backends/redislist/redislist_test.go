@@ -51,13 +51,13 @@ func receive(ctx context.Context, c queue.Consumer) chan result {
 	return ch
 }
 
-// ghost leaves a consumer whose cancelled Receive had popped the message "1",
-// with the reply still under way.
-func ghost(t *testing.T, name string) (q queue.Queue, proxy *redistest.Proxy, c queue.Consumer, look *redis.Client) {
+// ghost leaves a consumer whose cancelled Receive had popped all but so many of
+// the messages 1, 2 and 3, with the reply still under way.
+func ghost(t *testing.T, name, query string, left int64) (q queue.Queue, proxy *redistest.Proxy, c queue.Consumer, look *redis.Client) {
 	server := brokertest.Start(t, "redis", "no-persistence")
 	look = redistest.Client(t, server)
 	proxy = redistest.NewProxy(t, server)
-	c, err := backend.At(t, proxy.URL(backend, name, "")).Consumer(t.Context())
+	c, err := backend.At(t, proxy.URL(backend, name, query)).Consumer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +68,10 @@ func ghost(t *testing.T, name string) (q queue.Queue, proxy *redistest.Proxy, c 
 	ch := receive(ctx, c)
 	redistest.Eventually(t, "the server blocks the consumer", func() bool { return blocked(t, look) == "1" })
 	proxy.Silence(true)
-	if err := p.Publish(t.Context(), msg("1"), msg("2")); err != nil {
+	if err := p.Publish(t.Context(), msg("1"), msg("2"), msg("3")); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, "the message is popped", func() bool { return length(t, look, name) == 1 })
+	redistest.Eventually(t, "the message is popped", func() bool { return length(t, look, name) == left })
 	cancel()
 	if r := <-ch; r.err != context.Canceled || len(r.ds) > 0 {
 		t.Fatalf("cancelled Receive: got %d deliveries and %v, want context.Canceled", len(r.ds), r.err)
@@ -80,7 +80,7 @@ func ghost(t *testing.T, name string) (q queue.Queue, proxy *redistest.Proxy, c 
 }
 
 func TestAReplyAfterItsReceiveWasCancelledIsForTheNext(t *testing.T) {
-	_, proxy, c, _ := ghost(t, "late")
+	_, proxy, c, _ := ghost(t, "late", "", 2)
 	proxy.Silence(false)
 	ds := append(redistest.Take(t, c, 1), redistest.Take(t, c, 1)...)
 	if ds[0].ID != "1" || ds[1].ID != "2" {
@@ -89,18 +89,23 @@ func TestAReplyAfterItsReceiveWasCancelledIsForTheNext(t *testing.T) {
 }
 
 func TestAReplyThatNobodyCameForIsPushedBackInItsPlace(t *testing.T) {
-	q, proxy, c, look := ghost(t, "pushback")
-	proxy.Silence(false)
-	if err := c.Close(); err != nil {
-		t.Fatalf("close: %v", err)
-	}
-	if n := length(t, look, "pushback"); n != 2 {
-		t.Errorf("messages on the list: got %d, want 2", n)
-	}
-	other, _ := redistest.Both(t, q)
-	ds := redistest.Take(t, other, 1)
-	if ds[0].ID != "1" {
-		t.Errorf("next message: got %s, want 1", ds[0].ID)
+	for query, left := range map[string]int64{"batch=1": 2, "batch=2": 1, "batch=10": 0} {
+		t.Run(query, func(t *testing.T) {
+			q, proxy, c, look := ghost(t, "pushback", query, left)
+			proxy.Silence(false)
+			if err := c.Close(); err != nil {
+				t.Fatalf("close: %v", err)
+			}
+			if n := length(t, look, "pushback"); n != 3 {
+				t.Errorf("messages on the list: got %d, want 3", n)
+			}
+			other, _ := redistest.Both(t, q)
+			for i, d := range redistest.Take(t, other, 3) {
+				if want := fmt.Sprint(i + 1); d.ID != want {
+					t.Errorf("next message: got %s, want %s", d.ID, want)
+				}
+			}
+		})
 	}
 }
 
@@ -109,12 +114,18 @@ func TestACancelledReceiveDoesNotTakeFromOthers(t *testing.T) {
 	look := redistest.Client(t, server)
 	q := backend.Queue(t, server, "others", "")
 	idle, p := redistest.Both(t, q)
+	if err := look.ConfigResetStat(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ch := receive(ctx, idle)
 	redistest.Eventually(t, "the server blocks the consumer", func() bool { return blocked(t, look) == "1" })
 	cancel()
 	<-ch
-	redistest.Eventually(t, "the block is lifted", func() bool { return blocked(t, look) == "0" })
+	redistest.Eventually(t, "the block is lifted", func() bool {
+		stats, err := look.Info(t.Context(), "commandstats").Result()
+		return err == nil && strings.Contains(stats, "cmdstat_client|unblock:") && blocked(t, look) == "0"
+	})
 	if err := p.Publish(t.Context(), msg("1")); err != nil {
 		t.Fatal(err)
 	}

@@ -160,3 +160,19 @@ func TestALostReplyToAPublishIsUnknownAndHeardOnce(t *testing.T) {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
+
+func TestAConsumerIsNotReadyBeforeTheServerSaysSo(t *testing.T) {
+	proxy := redistest.NewProxy(t, brokertest.Start(t, "redis", "no-persistence"))
+	q := backend.At(t, proxy.URL(backend, "confirm", "timeout=200ms"))
+	c, err := q.Consumer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	proxy.LoseReply("subscribe")
+	if _, err := q.Consumer(t.Context()); err == nil {
+		t.Error("consumer whose subscription was not confirmed: got nil, want an error")
+	}
+}

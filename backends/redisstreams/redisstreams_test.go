@@ -112,15 +112,21 @@ func TestALostReplyToAReadIsReadAgainByItsConsumer(t *testing.T) {
 func TestALostReplyToAnAckCanBeTriedAgain(t *testing.T) {
 	server := brokertest.Start(t, "redis", "no-persistence")
 	proxy := redistest.NewProxy(t, server)
-	for op, text := range map[string]string{"ack": "ack", "nack": "nack"} {
+	for _, op := range []string{"ack", "nack"} {
 		q := backend.At(t, proxy.URL(backend, "lost"+op, "claim=1h"))
 		c, p := redistest.Both(t, q)
-		publish(t, p, "1")
-		d := redistest.Take(t, c, 1)[0]
+		publish(t, p, "0", "1")
+		ds := redistest.Take(t, c, 2)
+		d := ds[1]
 		do := map[string]func(context.Context, ...*queue.Delivery) error{"ack": c.Ack, "nack": c.Nack}[op]
+		// The first answer to a script is that the server does not know it.
+		settle(t, do(t.Context(), ds[0]))
+		if op == "nack" {
+			settle(t, c.Ack(t.Context(), redistest.Take(t, c, 1)...))
+		}
 		proxy.LoseReply("evalsha")
 		if err := do(t.Context(), d); err == nil || errors.Is(err, queue.ErrLeaseLost) || d.Settled() {
-			t.Errorf("%s whose reply is lost: got %v, settled %v, want another error, unsettled", text, err, d.Settled())
+			t.Errorf("%s whose reply is lost: got %v, settled %v, want another error, unsettled", op, err, d.Settled())
 		}
 		settle(t, do(t.Context(), d))
 		if op == "nack" {
