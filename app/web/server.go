@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,8 @@ type Server struct {
 	o        Options
 	app      *fiber.App
 	stopping atomic.Bool
+	mu       sync.Mutex
+	ln       net.Listener
 	lastBusy atomic.Int64 // Unix seconds
 }
 
@@ -77,8 +80,21 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve serves until Stop; nil after a Stop.
-func (s *Server) Serve(ln net.Listener) error { return s.app.Listener(ln) }
+// Serve serves until Stop; nil after a Stop, also one that came first. It
+// closes ln.
+func (s *Server) Serve(ln net.Listener) error {
+	s.mu.Lock()
+	s.ln = ln
+	stopped := s.stopping.Load()
+	s.mu.Unlock()
+	if stopped {
+		return ln.Close()
+	}
+	if err := s.app.Listener(ln); err != nil && !s.stopping.Load() {
+		return err
+	}
+	return nil
+}
 
 // Refuse makes /readyz fail, so that a load balancer looks elsewhere.
 func (s *Server) Refuse() { s.stopping.Store(true) }
@@ -87,7 +103,14 @@ func (s *Server) Refuse() { s.stopping.Store(true) }
 func (s *Server) Stop(timeout time.Duration) error {
 	s.Refuse()
 	s.o.Service.Results.Close() // long polls answer now
-	return s.app.ShutdownWithTimeout(timeout)
+	err := s.app.ShutdownWithTimeout(timeout)
+	// A server that had not quite begun to serve knows nothing of the shutdown.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ln != nil {
+		_ = s.ln.Close()
+	}
+	return err
 }
 
 func (s *Server) page(c *fiber.Ctx) error {

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"queuelab/bench/broker"
+	"queuelab/bench/broker/brokertest"
+)
+
+const childEnv = "SECKILL_TEST_CHILD"
+
+// TestMain lets the test binary be the service, so that tests can kill it.
+func TestMain(m *testing.M) {
+	broker.Init()
+	if os.Getenv(childEnv) != "" {
+		main()
+		os.Exit(0)
+	}
+	brokertest.Main(m,
+		goleak.IgnoreAnyFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}
+
+// process is a seckill that runs.
+type process struct {
+	cmd    *exec.Cmd
+	base   string
+	out    string // its start-up lines
+	stderr *lockedBuffer
+	done   chan struct{} // closed once it is gone
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+const operatorToken = "the-operator"
+
+// start runs the service in dir and returns once it is ready.
+func start(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	args = append([]string{"--listen", "127.0.0.1:0", "--operator-token", operatorToken, "--trust-user-header", "--rescan", "1s"}, args...)
+	p := &process{cmd: exec.Command(os.Args[0], args...), stderr: &lockedBuffer{}, done: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Stderr = dir, p.stderr
+	p.cmd.Env = append(os.Environ(), childEnv+"=1")
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.kill() })
+	lines := bufio.NewScanner(stdout)
+	for p.base == "" && lines.Scan() {
+		p.out += lines.Text() + "\n"
+		if _, addr, ok := strings.Cut(lines.Text(), "listening on "); ok {
+			p.base = addr
+		}
+	}
+	if p.base == "" {
+		_ = p.cmd.Wait()
+		close(p.done)
+		t.Fatalf("the service did not start: %s", p.stderr)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, stdout)
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
+	waitFor(t, "the service is ready", func() bool {
+		status, _, err := call(p.base, "GET", "/readyz", "", "")
+		return err == nil && status == 200
+	})
+	return p
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// stop asks it to stop and wants an exit in order.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-p.done
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("got exit %d after SIGTERM, want 0: %s", code, p.stderr)
+	}
+}
+
+func waitFor(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(40 * time.Second)
+	for !yes() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 40 s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestWhatIsWrongIsOneSentence(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	db := "--db=sqlite:" + filepath.Join(dir, "x.db")
+	for _, tc := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"an unknown flag", []string{"--queu", "kafka"}, `did you mean "--queue"`},
+		{"an unknown queue", []string{"--queue", "nope"}, "redis-streams"},
+		{"an unknown scheme", []string{"--queue", "nope://x"}, "redis+streams"},
+		{"an unknown parameter", []string{"--queue", "memory://orders?capacty=3", "--allow-lossy"}, "capacity"},
+		{"a queue that is down", []string{"--queue", "redis+list://:secret@127.0.0.1:1/0?queue=q", "--allow-lossy"}, "refused"},
+		{"a lossy queue", []string{"--queue", "memory"}, "--allow-lossy"},
+		{"an unknown database", []string{"--db", "mysql://x"}, "postgres://"},
+		{"a database that is down", []string{"--db", "postgres://u:secret@127.0.0.1:1/x"}, "refused"},
+		{"a database file that cannot be", []string{"--db", "sqlite:/nowhere/x.db"}, "/nowhere/x.db"},
+		{"a Redis that is down", []string{db, "--redis", "redis://:secret@127.0.0.1:1/0"}, "refused"},
+		{"a Redis URL that is none", []string{db, "--redis", "localhost"}, "redis://"},
+		{"a port that is taken", []string{"--listen", taken.Addr().String()}, "address already in use"},
+		{"an address that is none", []string{"--listen", "8080"}, "HOST:PORT"},
+		{"user headers for everybody", []string{"--listen", "0.0.0.0:0", "--trust-user-header"}, "loopback"},
+		{"user headers on every address", []string{"--listen", ":0", "--trust-user-header"}, "loopback"},
+		{"a short key", []string{"--token-key", "short"}, "32"},
+		{"a worker number too high", []string{"--worker-id", "1024"}, "1023"},
+		{"a rescan too often", []string{"--rescan", "1ms"}, "100ms"},
+		{"an argument too many", []string{"serve"}, "serve"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			args := append([]string{"--listen", "127.0.0.1:0"}, tc.args...)
+			err := run(t.Context(), args, io.Discard, io.Discard)
+			if err == nil {
+				t.Fatal("got no error")
+			}
+			got := oneLine(err)
+			if !strings.Contains(got, tc.want) || strings.Contains(got, "secret") || strings.Contains(got, "\n") {
+				t.Errorf("got %q, want a sentence with %q and without the password", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestHelpAndVersionAreAnswers(t *testing.T) {
+	for _, tc := range []struct{ arg, want string }{{"--help", "SECKILL_QUEUE"}, {"--help", "Examples:"}, {"--version", "seckill "}} {
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{tc.arg}, &out, io.Discard); err != nil || !strings.Contains(out.String(), tc.want) {
+			t.Errorf("%s: got %v and %q, want %q in it", tc.arg, err, out.String(), tc.want)
+		}
+	}
+}
+
+func TestFlagsAreAlsoEnvironmentVariables(t *testing.T) {
+	t.Setenv("SECKILL_QUEUE", "nope")
+	if err := run(t.Context(), nil, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), `"nope"`) {
+		t.Errorf("got %v, want one about the queue of the environment", err)
+	}
+}
+
+func TestZeroInstallSaysWhatItIs(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"--listen", "127.0.0.1:0", "--db", "sqlite:" + filepath.Join(t.TempDir(), "x.db")}, w, io.Discard)
+		w.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	var text string
+	for lines.Scan() {
+		text += lines.Text() + "\n"
+		if strings.HasPrefix(lines.Text(), "operator token: ") {
+			break // the last line
+		}
+	}
+	for _, want := range []string{"listening on http://127.0.0.1:", "queue memory", "admission in this process", "can lose orders"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %q, want %q in it", text, want)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("got %v, want a stop in order", err)
+	}
+}
