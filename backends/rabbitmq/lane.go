@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -10,50 +9,6 @@ import (
 
 	"queuelab/queue"
 )
-
-// pool is a publisher's connection, with a channel for each of its lanes.
-type pool struct {
-	*session
-	channels []*amqp.Channel // each is taken by its lane, once
-}
-
-func (q *rabbitQueue) openPool(ctx context.Context) (*pool, error) {
-	s, err := q.dial(ctx, "publisher "+q.exchange)
-	if err != nil {
-		return nil, err
-	}
-	p := &pool{session: s, channels: make([]*amqp.Channel, q.channels)}
-	err = s.bounded(ctx, func() (err error) {
-		for i := range p.channels {
-			if p.channels[i], err = q.openChannel(s); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		s.close()
-		return nil, q.explain(err)
-	}
-	return p, nil
-}
-
-// openChannel also declares the topology: a channel that died because the
-// exchange was deleted is of use again.
-func (q *rabbitQueue) openChannel(s *session) (*amqp.Channel, error) {
-	ch, err := s.conn.Channel()
-	if err != nil {
-		return nil, err
-	}
-	if err = q.declare(ch); err == nil && q.confirm {
-		err = ch.Confirm(false)
-	}
-	if err != nil {
-		ch.Close()
-		return nil, err
-	}
-	return ch, nil
-}
 
 // item is one message on its way to a lane's channel.
 type item struct {
@@ -204,52 +159,5 @@ func (l *lane) rejectQueued(it item, err error) {
 		default:
 			return
 		}
-	}
-}
-
-// collect finds the outcome of each message of one channel, in their order. It
-// alone reads returns, so that what it knows of a message when its confirm has
-// come is all there is: the broker returns a message before it acks it.
-func collect(ch *amqp.Channel, sent <-chan outstanding, slots chan struct{}, returns <-chan amqp.Return) {
-	returned := make(map[string]string)
-	note := func(r amqp.Return, ok bool) {
-		if ok {
-			returned[r.CorrelationId] = r.ReplyText
-		} else {
-			returns = nil
-		}
-	}
-	for o := range sent {
-		for confirmed := false; !confirmed; {
-			select {
-			case <-o.confirm.Done():
-				confirmed = true
-			case r, ok := <-returns:
-				note(r, ok)
-			}
-		}
-		for queued := true; queued && returns != nil; {
-			select {
-			case r, ok := <-returns:
-				note(r, ok)
-			default:
-				queued = false
-			}
-		}
-		why, back := returned[o.number]
-		delete(returned, o.number)
-		switch {
-		case back:
-			o.call.finish(o.index, queue.Rejected, fmt.Errorf("rabbitmq: publish: %w", queue.Reject(fmt.Errorf("%s: %w", why, errUnroutable))))
-		case o.confirm.Acked():
-			o.call.finish(o.index, queue.Accepted, nil)
-		case ch.IsClosed():
-			// The library marks a channel closed first, and then resolves what is
-			// outstanding as if it had been nacked. It was not.
-			o.call.finish(o.index, queue.Unknown, errors.New("rabbitmq: publish: connection lost before the confirm"))
-		default:
-			o.call.finish(o.index, queue.Rejected, fmt.Errorf("rabbitmq: publish: %w", queue.Reject(errors.New("nacked by the broker"))))
-		}
-		<-slots
 	}
 }

@@ -70,9 +70,9 @@ func decode(d *amqp.Delivery) queue.Message {
 	return m
 }
 
-// attempt is 1 for a first delivery. A quorum queue counts the later ones:
-// RabbitMQ 4 keeps a second count, which a nack raises where it no longer
-// raises the first. A classic queue has a flag.
+// attemptOf is 1 for a first delivery. A quorum queue counts what came back;
+// RabbitMQ 4.3 has a second count, which a nack raises where it no longer raises
+// the first. A classic queue has a flag.
 func attemptOf(d *amqp.Delivery) int {
 	returned := max(countOf(d.Headers["x-delivery-count"]), countOf(d.Headers["x-acquired-count"]))
 	if returned == 0 && d.Redelivered {

@@ -224,20 +224,20 @@ func TestABlockedConnectionHoldsNobodyBeyondItsContext(t *testing.T) {
 	q := open(t)
 	p := newPublisher(t, q)
 	publish(t, p, messages("before", 1)...)
-	s, err := p.link.get(soon(t))
+	live, err := p.link.get(soon(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocked := make(chan amqp.Blocking, 1)
-	fake := &session{done: make(chan struct{})}
-	fake.gate.Store(s.gate.Load())
-	closes := make(chan *amqp.Error)
-	go fake.watch(closes, blocked)
-	defer func() { close(closes); <-fake.done }()
-	blocked <- amqp.Blocking{Active: true, Reason: "low on memory"}
-	eventually(t, "the gate is shut", func() bool { return fake.gate.Load() != s.gate.Load() })
-	open := s.gate.Swap(fake.gate.Load())
-	_ = open
+	// What the library would say under a memory alarm, which cannot be raised
+	// over AMQP, is told to a session of its own, whose gate the live one gets.
+	told := &session{done: make(chan struct{})}
+	told.gate.Store(live.gate.Load())
+	closes, blocks := make(chan *amqp.Error), make(chan amqp.Blocking, 1)
+	go told.watch(closes, blocks)
+	defer func() { close(closes); <-told.done }()
+	blocks <- amqp.Blocking{Active: true, Reason: "low on memory"}
+	eventually(t, "the gate is shut", func() bool { return told.gate.Load() != live.gate.Load() })
+	live.gate.Store(told.gate.Load())
 
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
@@ -245,7 +245,7 @@ func TestABlockedConnectionHoldsNobodyBeyondItsContext(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || queue.OutcomeOf(err, 0) != queue.Rejected {
 		t.Errorf("got %v, want the context's error, and rejected: nothing was written", err)
 	}
-	blocked <- amqp.Blocking{Active: false}
+	blocks <- amqp.Blocking{Active: false}
 	publish(t, p, messages("after", 3)...)
 	eventually(t, "only what was not held is there", func() bool { return ready(t, q) == 4 })
 }
