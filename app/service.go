@@ -159,13 +159,17 @@ func (s *service) serve(ctx context.Context) error {
 	defer stopBackground()
 	wg.Go(func() { s.results.Run(background) })
 	wg.Go(func() { s.loader.Run(background) })
-	wg.Go(func() { s.lease.Run(background, func(err error) { s.log.Warn("worker number", "error", err) }) })
 	if s.rescan != nil {
 		wg.Go(func() { s.rescan.Run(background) })
 	}
 	working, stopWorker := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorker()
-	failed := make(chan error, 2)
+	failed := make(chan error, 3) // one for each that may end by itself
+	wg.Go(func() {
+		if err := s.lease.Run(background, func(err error) { s.log.Warn("lease", "error", err) }); err != nil {
+			failed <- err
+		}
+	})
 	worked := make(chan struct{})
 	wg.Go(func() {
 		defer close(worked)

@@ -12,6 +12,8 @@ import (
 // LeaseTTL is how long a worker number stays ours without a renewal.
 const LeaseTTL = 30 * time.Second
 
+const renewEvery = LeaseTTL / 4
+
 // ErrTaken: another process holds the worker number.
 var ErrTaken = errors.New("the worker number is taken")
 
@@ -54,22 +56,31 @@ func TakeLease(ctx context.Context, store LeaseStore, number int) (*Lease, error
 func (l *Lease) holds(now time.Time) bool { return l == nil || now.UnixMilli() < l.until.Load() }
 
 // Run renews the lease until ctx ends, then gives it back. failed is told why
-// a renewal did not work; ids stop at the end of the lease, not before.
-func (l *Lease) Run(ctx context.Context, failed func(error)) {
-	tick := time.NewTicker(LeaseTTL / 4)
+// a renewal did not work; ids stop at the end of the lease, not before. The
+// error is ErrTaken once somebody else has the number: no id can be made any
+// more.
+func (l *Lease) Run(ctx context.Context, failed func(error)) error {
+	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 			until := time.Now().Add(LeaseTTL)
-			if err := l.store.RenewWorker(ctx, l.Number, l.holder, until); err != nil {
-				failed(fmt.Errorf("renew worker number %d: %w", l.Number, err))
+			err := l.store.RenewWorker(ctx, l.Number, l.holder, until)
+			if errors.Is(err, ErrTaken) {
+				l.until.Store(0)
+				return fmt.Errorf("worker number %d: %w", l.Number, err)
+			}
+			if err != nil {
+				if ctx.Err() == nil {
+					failed(fmt.Errorf("renew worker number %d: %w", l.Number, err))
+				}
 				continue
 			}
 			l.until.Store(until.UnixMilli())
 		case <-ctx.Done():
 			l.giveBack(context.WithoutCancel(ctx))
-			return
+			return nil
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -159,12 +160,52 @@ func TestALeaseEndsWhenItIsGivenBack(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	l.Run(ctx, func(err error) { t.Error(err) })
+	if err := l.Run(ctx, func(err error) { t.Error(err) }); err != nil {
+		t.Error(err)
+	}
 	if l.holds(time.Now()) {
 		t.Error("got a lease that holds after it was given back")
 	}
 	if len(store.renewed) != 1 || store.renewed[0].After(time.Now()) {
 		t.Errorf("got renewals %v, want one that ends the lease", store.renewed)
+	}
+}
+
+func TestALeaseAndItsRenewals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fail   error
+		want   error
+		holds  bool
+		failed bool
+	}{
+		"renewed, it goes on":                          {nil, nil, true, false},
+		"while the store is away it runs out":          {errors.New("away"), nil, false, true},
+		"taken by another, it ends and that is an end": {ErrTaken, ErrTaken, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+				store := &leases{}
+				l, err := TakeLease(t.Context(), store, -1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				store.fail = tc.fail
+				ctx, cancel := context.WithCancel(t.Context())
+				failed := false
+				ended := make(chan error, 1)
+				go func() { ended <- l.Run(ctx, func(error) { failed = true }) }()
+				time.Sleep(LeaseTTL + time.Second)
+				synctest.Wait()
+				if got := l.holds(time.Now()); got != tc.holds {
+					t.Errorf("got held %v after its first end, want %v", got, tc.holds)
+				}
+				cancel()
+				if err := <-ended; !errors.Is(err, tc.want) || failed != tc.failed {
+					t.Errorf("got %v, failures told %v, want %v, %v", err, failed, tc.want, tc.failed)
+				}
+			})
+		})
 	}
 }
 
