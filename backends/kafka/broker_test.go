@@ -414,6 +414,14 @@ func TestATopicMadeAgainIsConsumedFromItsFirstMessage(t *testing.T) {
 	}
 }
 
+func TestTheBacklogOfAGroupThatNeverWasIsEverything(t *testing.T) {
+	q := openAt(t, start(t), topicFor(t))
+	publish(t, q, messages(9, "")...)
+	if b, err := q.Backlog(t.Context()); err != nil || b.Ready != 9 {
+		t.Errorf("got %+v and %v, want 9 ready", b, err)
+	}
+}
+
 func TestDeleteOfWhatIsNotThereIsNoError(t *testing.T) {
 	q := openAt(t, start(t), topicFor(t))
 	for range 2 {

@@ -218,12 +218,24 @@ func (c *cluster) admin(ctx context.Context, do func(context.Context, *kafkago.C
 	defer cancel()
 	for {
 		err := c.adminOnce(ctx, do)
-		if !errors.Is(err, kafkago.BrokerNotAvailable) && !errors.Is(err, kafkago.NotController) &&
-			!errors.Is(err, kafkago.GroupCoordinatorNotAvailable) && !errors.Is(err, kafkago.GroupLoadInProgress) ||
-			pause(ctx, pollEvery) != nil {
+		if !unled(err) || pause(ctx, pollEvery) != nil {
 			return err
 		}
 	}
+}
+
+// unled reports whether a request found no controller or coordinator, or one
+// that is not ready; then it was not acted on.
+func unled(err error) bool {
+	for _, e := range []kafkago.Error{
+		kafkago.BrokerNotAvailable, kafkago.NotController, kafkago.NotCoordinatorForGroup,
+		kafkago.GroupCoordinatorNotAvailable, kafkago.GroupLoadInProgress,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *cluster) adminOnce(ctx context.Context, do func(context.Context, *kafkago.Client) error) error {
