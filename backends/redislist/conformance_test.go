@@ -10,7 +10,7 @@ import (
 	"queuelab/queue/queuetest"
 )
 
-func TestMain(m *testing.M) { brokertest.Main(m) }
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 var backend = redistest.Backend{Scheme: "redis+list", Open: redislist.Open}
 

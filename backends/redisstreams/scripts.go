@@ -86,7 +86,7 @@ if #mine > 0 then redis.call('XACK', stream, group, unpack(mine)) end
 return codes`)
 
 	// nack: ids. Returns the owner of each before it was given back.
-	nackScript = redis.NewScript(head + owned + `
+	nackScript = redis.NewScript(head + owned + giveBack + `
 local codes, mine = owned(3)
 give_back(mine)
 return codes`)

@@ -4,7 +4,10 @@ package redistest
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"queuelab/bench/broker"
+	"queuelab/bench/broker/brokertest"
 	"queuelab/queue"
 	"queuelab/queue/queuetest"
 )
@@ -20,6 +24,16 @@ import (
 type Backend struct {
 	Scheme string
 	Open   func(ctx context.Context, u *url.URL) (queue.Queue, error)
+}
+
+// Main is the body of a TestMain. The suite mostly waits, so more of its cases
+// run at a time than there are processors.
+func Main(m *testing.M) {
+	if err := flag.Set("test.parallel", "16"); err != nil { // before the command line, which wins
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	brokertest.Main(m)
 }
 
 // Try opens the queue of a URL.
@@ -78,7 +92,7 @@ func (b Backend) Harness(server *broker.Broker, query string, redelivery time.Du
 		Crash:      func(t testing.TB) { Crash(t, server) },
 		Freeze:     func(t testing.TB) func() { return Freeze(t, server) },
 		Redelivery: redelivery,
-		Arrival:    6 * time.Second,
+		Arrival:    4 * time.Second,
 	}
 }
 
