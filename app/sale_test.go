@@ -1,19 +1,19 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"database/sql"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
@@ -151,24 +151,24 @@ func (d *door) audit(db string, stock int) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	var os []sale.Order
+	var sold []sale.Order
 	// An order whose buyer got no answer may still be on its way.
 	waitFor(d.t, fmt.Sprintf("%d orders", stock), func() bool {
-		if os, err = s.ConfirmedOrders(d.t.Context(), id, 0, 10*stock); err != nil {
+		if sold, err = s.ConfirmedOrders(d.t.Context(), id, 0, 10*stock); err != nil {
 			d.t.Fatal(err)
 		}
-		return len(os) >= stock
+		return len(sold) >= stock
 	})
 	users := map[string]bool{}
-	for _, o := range os {
+	for _, o := range sold {
 		users[o.UserID] = true
 		if told, ok := d.told[o.UserID]; ok && told != o.OrderID.String() {
 			d.t.Errorf("buyer %s was told order %s and has %s", o.UserID, told, o.OrderID)
 		}
 	}
 	v, err := s.Voucher(d.t.Context(), id)
-	if err != nil || len(os) != stock || len(users) != stock || v.Left != 0 {
-		d.t.Errorf("got %d orders of %d buyers and %d left, %v, want %d, %d and 0", len(os), len(users), v.Left, err, stock, stock)
+	if err != nil || len(sold) != stock || len(users) != stock || v.Left != 0 {
+		d.t.Errorf("got %d orders of %d buyers and %d left, %v, want %d, %d and 0", len(sold), len(users), v.Left, err, stock, stock)
 	}
 }
 
@@ -269,21 +269,49 @@ func TestTwoInstancesShareASale(t *testing.T) {
 	d.audit(db, 100)
 }
 
+// On queues that are durable and deliver at least once: on two of them, and on
+// all, larger and more often, in a soak.
 func TestAServiceKilledMidSaleLosesNoOrder(t *testing.T) {
-	db, args := streams(t)
+	soak := os.Getenv("QUEUELAB_SOAK") != ""
+	stock, repeats := 200, 1
+	if soak {
+		stock, repeats = 500, 5
+	}
+	for _, tc := range []struct {
+		kind, setting, scheme, query string
+		soak                         bool
+	}{
+		{"redis", "aof-everysec", "redis+streams", "claim=1s", false},
+		{"rabbitmq", "", "amqp", "type=quorum", false},
+		{"rabbitmq", "", "amqp", "type=classic", true},
+		{"kafka", "", "kafka", "session=2s&heartbeat=500ms", true},
+	} {
+		if tc.soak && !soak {
+			continue
+		}
+		for range repeats {
+			t.Run(tc.scheme+" "+tc.query, func(t *testing.T) { saleWithKills(t, tc.kind, tc.setting, tc.scheme, tc.query, stock) })
+		}
+	}
+}
+
+func saleWithKills(t *testing.T, kind, setting, scheme, query string, stock int) {
+	gate := brokertest.Start(t, "redis", "aof-everysec")
+	db, name := postgres(t), fmt.Sprintf("sale%d", time.Now().UnixNano())
+	args := []string{"--db", db, "--redis", gate.URL(), "--queue", brokertest.Start(t, kind, setting).QueueURL(scheme, name, query)}
 	p := start(t, t.TempDir(), args...)
-	d := newDoor(t, p.base, 200)
+	d := newDoor(t, p.base, stock)
 	var wg sync.WaitGroup
-	wg.Go(func() { d.rush(1000) })
-	for _, at := range []int64{40, 100} {
-		waitFor(t, "the sale is under way", func() bool { return d.count.Load() >= at })
+	wg.Go(func() { d.rush(5 * stock) })
+	for _, at := range []int{stock / 5, stock / 2} {
+		waitFor(t, "the sale is under way", func() bool { return d.count.Load() >= int64(at) })
 		p.kill()
 		p = start(t, t.TempDir(), args...)
 		d.base.Store(p.base)
 	}
 	wg.Wait()
 	wantConfirmed(t, d.results(), int(d.count.Load()))
-	d.audit(db, 200)
+	d.audit(db, stock)
 	p.stop(t)
 }
 
