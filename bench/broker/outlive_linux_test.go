@@ -74,7 +74,7 @@ func expectNothingLeft(t *testing.T, dir, circumstance string) {
 		fmt.Sscan(p, &pid)
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
-	t.Errorf("%s: got %d processes and %v left, want nothing:\n%s", circumstance, len(procs), files, strings.Join(procs, "\n"))
+	t.Fatalf("%s: got %d processes and %v left, want nothing:\n%s", circumstance, len(procs), files, strings.Join(procs, "\n"))
 }
 
 var portLine = regexp.MustCompile(`starting on port (\d+)`)
