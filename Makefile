@@ -6,7 +6,7 @@ GO ?= go
 # and a broker that starves makes timeouts, not findings.
 TEST := $(GO) test -count=1 -p 2
 
-.PHONY: help build setup prepare test bench bench-smoke run up lint vuln soak readme clean
+.PHONY: help build setup prepare prepare-tests test bench bench-smoke run up lint vuln soak readme clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,10 +19,10 @@ setup: ## install what is missing: Debian packages and Kafka's jars; nothing whe
 	@compose/setup.sh
 
 # As setup, but a laptop goes on with what it has; CI does not.
-prepare:
-	@compose/setup.sh || { [ "$${CI:-}" != true ] && echo "setup: going on with what is here"; }
+prepare prepare-tests:
+	@compose/setup.sh $(if $(findstring tests,$@),--tests) || { [ "$${CI:-}" != true ] && echo "setup: going on with what is here"; }
 
-test: prepare ## set up, then run every test with the race detector
+test: prepare-tests ## set up, then run every test with the race detector
 	$(TEST) -race -timeout 20m ./...
 
 bench: prepare build ## set up, then measure every setting and fault once (10 minutes on 2 cores)
@@ -46,7 +46,7 @@ lint: ## gofmt, vet, go mod tidy and golangci-lint, all of which must have nothi
 vuln: ## look for known faults in the modules that our code reaches, without the network's database
 	@.tools/vuln.sh
 
-soak: prepare ## the tests that are too long for test: more kills, every sale (hours)
+soak: prepare-tests ## the tests that are too long for test: more kills, every sale (hours)
 	QUEUELAB_SOAK=1 $(TEST) -timeout 6h ./...
 
 readme: build ## regenerate the READMEs' tables; ARGS="--result DIR" for the result too

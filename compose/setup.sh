@@ -6,6 +6,7 @@
 #
 #   compose/setup.sh           install what is missing
 #   compose/setup.sh --check   say what is missing, change nothing; exit 1 if anything is
+#   compose/setup.sh --tests   also what only the tests need: Chromium and a Chinese font
 set -euo pipefail
 
 kafka_version=4.3.1
@@ -14,10 +15,12 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}
 kafka_home=$cache/queuelab/kafka-$kafka_version
 kafka_libs=${QUEUELAB_KAFKA_LIBS:-$kafka_home/libs}
 
+check=no tests=no
 case "${1:-}" in
-  "") check=no ;;
+  "") ;;
   --check) check=yes ;;
-  *) echo "usage: $0 [--check]" >&2; exit 2 ;;
+  --tests) tests=yes ;;
+  *) echo "usage: $0 [--check|--tests]" >&2; exit 2 ;;
 esac
 
 say() { echo "setup: $*"; }
@@ -28,10 +31,11 @@ have_rabbitmq() { first /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-se
 have_postgres() { command -v initdb >/dev/null || first /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb; }
 have_java()     { [ -x "${JAVA_HOME:-}/bin/java" ] || command -v java >/dev/null; }
 have_kafka()    { first "$kafka_libs"/kafka_2.13-*.jar; }
+have_browser()  { [ "$tests" = no ] || { command -v chromium >/dev/null && first /usr/share/fonts/opentype/noto/NotoSansCJK-*.ttc; }; }
 have_docker()   { command -v docker >/dev/null && docker compose version >/dev/null 2>&1 && docker info >/dev/null 2>&1; }
 
 missing() {
-  for what in redis rabbitmq postgres java kafka; do
+  for what in redis rabbitmq postgres java kafka browser; do
     "have_$what" || echo "$what"
   done
 }
@@ -79,6 +83,7 @@ have_redis    || wanted+=("redis-server")
 have_rabbitmq || wanted+=("rabbitmq-server")
 have_postgres || wanted+=("postgresql-15 postgresql")
 have_java     || wanted+=("openjdk-17-jre-headless default-jre-headless")
+have_browser  || wanted+=("chromium" "fonts-noto-cjk")
 have_kafka || command -v mvn >/dev/null || wanted+=("maven")
 
 if [ ${#wanted[@]} -gt 0 ]; then
