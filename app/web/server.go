@@ -5,6 +5,7 @@ package web
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -21,7 +22,10 @@ import (
 
 const (
 	maxBody = 64 << 10
-	maxWait = 30 * time.Second
+	// readBody is what is read of a body that is too large, so that its sender
+	// gets the answer; beyond it the connection is closed.
+	readBody = 1 << 20
+	maxWait  = 30 * time.Second
 	// requestTimeout bounds what one request may wait for others.
 	requestTimeout = 5 * time.Second
 )
@@ -47,7 +51,7 @@ type Server struct {
 	app      *fiber.App
 	stopping atomic.Bool
 	mu       sync.Mutex
-	ln       net.Listener
+	ln       *unused
 	lastBusy atomic.Int64 // Unix seconds
 }
 
@@ -57,13 +61,11 @@ func New(o Options) *Server {
 	s.app = fiber.New(fiber.Config{
 		AppName:               "seckill",
 		DisableStartupMessage: true,
-		BodyLimit:             maxBody,
-		// A header's read must end, or a connection that was opened and never
-		// used would hold up the shutdown.
-		ReadTimeout:  5 * time.Second,
-		WriteTimeout: 10 * time.Second,
-		IdleTimeout:  30 * time.Second,
-		ErrorHandler: s.onError,
+		BodyLimit:             readBody,
+		ReadTimeout:           5 * time.Second,
+		WriteTimeout:          10 * time.Second,
+		IdleTimeout:           30 * time.Second,
+		ErrorHandler:          s.onError,
 	})
 	s.app.Use(recovery.New())
 	s.app.Use(s.o.Metrics.measure)
@@ -71,7 +73,12 @@ func New(o Options) *Server {
 	s.app.Get("/healthz", func(c *fiber.Ctx) error { return c.JSON(fiber.Map{"status": "ok"}) })
 	s.app.Get("/readyz", s.ready)
 	s.app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(o.Metrics.Registry, promhttp.HandlerOpts{})))
-	api := s.app.Group("/api")
+	api := s.app.Group("/api", func(c *fiber.Ctx) error {
+		if len(c.Body()) > maxBody {
+			return fiber.ErrRequestEntityTooLarge
+		}
+		return c.Next()
+	})
 	api.Post("/login", s.login)
 	api.Post("/vouchers", s.createVoucher)
 	api.Get("/vouchers", s.listVouchers)
@@ -84,13 +91,13 @@ func New(o Options) *Server {
 // closes ln.
 func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Lock()
-	s.ln = ln
+	s.ln = trackUnused(ln)
 	stopped := s.stopping.Load()
 	s.mu.Unlock()
 	if stopped {
 		return ln.Close()
 	}
-	if err := s.app.Listener(ln); err != nil && !s.stopping.Load() {
+	if err := s.app.Listener(s.ln); err != nil && !s.stopping.Load() {
 		return err
 	}
 	return nil
@@ -103,14 +110,20 @@ func (s *Server) Refuse() { s.stopping.Store(true) }
 func (s *Server) Stop(timeout time.Duration) error {
 	s.Refuse()
 	s.o.Service.Results.Close() // long polls answer now
-	err := s.app.ShutdownWithTimeout(timeout)
-	// A server that had not quite begun to serve knows nothing of the shutdown.
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ln != nil {
-		_ = s.ln.Close()
+	ln := s.ln
+	s.mu.Unlock()
+	if ln == nil {
+		return nil // Serve will find that it is too late
 	}
-	return err
+	// Closed here too: a server that had not quite begun to serve knows nothing
+	// of its shutdown.
+	_ = ln.Close()
+	ln.closeUnused()
+	if err := s.app.ShutdownWithTimeout(timeout); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 func (s *Server) page(c *fiber.Ctx) error {

@@ -33,6 +33,10 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 }
 
+// publishTimeout is long enough for a test process that gets no processor for
+// a while, and short enough to wait for a queue that is full.
+const publishTimeout = time.Second
+
 const operator = "operator-secret"
 
 // lab is a server on loopback over real parts, without a worker.
@@ -80,7 +84,7 @@ func newLab(t testing.TB, queueURL string, trust bool) *lab {
 	l := &lab{t: t, queue: q, gate: gate, store: s}
 	l.srv = New(Options{
 		Service: &sale.Service{IDs: ids, Gate: gate, Store: s, Results: results, Loader: loader, Observer: metrics, Log: log,
-			Outbox: &sale.Outbox{Publisher: pub, Timeout: 100 * time.Millisecond, Observer: metrics}},
+			Outbox: &sale.Outbox{Publisher: pub, Timeout: publishTimeout, Observer: metrics}},
 		Tokens: tokens, OperatorToken: operator, TrustUserHeader: trust, Metrics: metrics, Log: log,
 		Ready: map[string]func(context.Context) error{"queue": func(context.Context) error { return l.down }},
 	})
@@ -281,7 +285,7 @@ func TestAFullQueueIsBusyAndGivesTheUnitBack(t *testing.T) {
 		t.Run("full="+full, func(t *testing.T) {
 			l := newLab(t, "memory://orders?capacity=2&full="+full, true)
 			v := l.voucher(5, -time.Hour, time.Hour)
-			for i := range 5 {
+			for i := range 4 {
 				status, h, body := l.buy(v, fmt.Sprintf("X-User-ID: %d", i))
 				switch {
 				case i < 2 && status != 202:
@@ -437,6 +441,35 @@ func TestLostKeysAreLoadedAgain(t *testing.T) {
 		if status != 503 || code(t, body) != "busy" || time.Now().After(deadline) {
 			t.Fatalf("got %d %s, want busy and then 202", status, body)
 		}
+	}
+}
+
+func TestAStopDoesNotWaitForConnectionsThatAskNothing(t *testing.T) {
+	l := newLab(t, "memory://orders", true)
+	c, err := net.Dial("tcp", strings.TrimPrefix(l.base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	waiting := func() int {
+		l.srv.mu.Lock()
+		ln := l.srv.ln
+		l.srv.mu.Unlock()
+		if ln == nil {
+			return 0
+		}
+		ln.mu.Lock()
+		defer ln.mu.Unlock()
+		return len(ln.conns)
+	}
+	for deadline := time.Now().Add(10 * time.Second); waiting() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the connection was not seen within 10 s")
+		}
+	}
+	// Shorter than the read timeout, which would end the connection as well.
+	if err := l.srv.Stop(2 * time.Second); err != nil {
+		t.Errorf("got %v, want a stop within its time", err)
 	}
 }
 
