@@ -45,21 +45,16 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 	if err != nil {
 		return nil, err
 	}
-	for {
-		select {
-		case <-c.link.life.Done():
-			return nil, queue.ErrClosed
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case d, ok := <-s.ready:
-			if !ok {
-				return nil, fmt.Errorf("rabbitmq: receive: %w", s.why())
-			}
-			if s.stale() {
-				continue // the broker has it back, and will deliver it again
-			}
-			return s.batch(d, max), nil
+	select {
+	case <-c.link.life.Done():
+		return nil, queue.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case d, ok := <-s.ready:
+		if !ok {
+			return nil, fmt.Errorf("rabbitmq: receive: %w", s.why())
 		}
+		return s.batch(d, max), nil
 	}
 }
 

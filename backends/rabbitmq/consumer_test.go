@@ -309,3 +309,21 @@ func TestAutoAckHandsOutWhatACutLeft(t *testing.T) {
 		t.Errorf("second ack: got %v, want ErrSettled", err)
 	}
 }
+
+func TestAutoAckGivesBackOnCloseWhatNobodyTook(t *testing.T) {
+	q := open(t, "auto-ack=true", "prefetch=4") // most of it waits in the library
+	publish(t, newPublisher(t, q), messages("m", 100)...)
+	c := newConsumer(t, q)
+	taken := take(t, c, 3)
+	eventually(t, "the broker has forgotten all", func() bool { return ready(t, q) == 0 })
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, d := range append(taken, take(t, newConsumer(t, q), 97)...) {
+		if d.Key == "" || seen[d.ID] {
+			t.Errorf("%s came twice, or without its key", d.ID)
+		}
+		seen[d.ID] = true
+	}
+}

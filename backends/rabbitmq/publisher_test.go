@@ -218,6 +218,7 @@ func TestTheConfirmTimeoutBoundsAPublish(t *testing.T) {
 	if queue.OutcomeOf(err, 0) != queue.Unknown || !strings.Contains(fmt.Sprint(err), "200ms") {
 		t.Errorf("got %v, want unknown after 200ms", err)
 	}
+	px.mute(false)
 }
 
 func TestABlockedConnectionHoldsNobodyBeyondItsContext(t *testing.T) {

@@ -91,11 +91,9 @@ func (s *subscription) pump(deliveries <-chan amqp.Delivery) {
 	}
 }
 
-// stale reports that the broker has taken back all that this session holds.
-func (s *subscription) stale() bool { return !s.autoAck && s.ch.IsClosed() }
-
 // alive reports whether Receive has something to wait for. Auto-acked
-// deliveries outlive their connection: the broker has forgotten them.
+// deliveries outlive their connection, for the broker has forgotten them; it
+// has taken back the others and will deliver them again.
 func (s *subscription) alive() bool {
 	return !s.ended.Load() || s.autoAck && len(s.ready) > 0
 }
