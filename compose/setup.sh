@@ -29,7 +29,7 @@ first() { for f in "$@"; do [ -e "$f" ] && return 0; done; return 1; }
 have_redis()    { command -v redis-server >/dev/null; }
 have_rabbitmq() { first /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server /opt/rabbitmq/sbin/rabbitmq-server && command -v erl >/dev/null; }
 have_postgres() { command -v initdb >/dev/null || first /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb; }
-have_java()     { [ -x "${JAVA_HOME:-}/bin/java" ] || command -v java >/dev/null; }
+have_java()     { { [ -n "${JAVA_HOME:-}" ] && [ -x "$JAVA_HOME/bin/java" ]; } || command -v java >/dev/null; }
 have_kafka()    { first "$kafka_libs"/kafka_2.13-*.jar; }
 have_browser()  { [ "$tests" = no ] || { command -v chromium >/dev/null && first /usr/share/fonts/opentype/noto/NotoSansCJK-*.ttc; }; }
 have_docker()   { command -v docker >/dev/null && docker compose version >/dev/null 2>&1 && docker info >/dev/null 2>&1; }
