@@ -29,7 +29,9 @@
 // the next one, and Close pushes it back to where it came from.
 //
 // What a killed broker keeps is its own setting, which Open reads: without an
-// append-only file it forgets everything. A publish whose reply is lost is
+// append-only file it forgets everything. With appendfsync everysec and a slow
+// disk Redis answers up to two seconds before it writes, and a kill then loses
+// those; always does not. A publish whose reply is lost is
 // unknown and is never sent again by this package, so it is stored once or not at
 // all.
 //

@@ -73,7 +73,7 @@ func ghost(t *testing.T, name, query string, left int64) (q queue.Queue, proxy *
 	}
 	redistest.Eventually(t, "the message is popped", func() bool { return length(t, look, name) == left })
 	cancel()
-	if r := <-ch; r.err != context.Canceled || len(r.ds) > 0 {
+	if r := <-ch; !errors.Is(r.err, context.Canceled) || len(r.ds) > 0 {
 		t.Fatalf("cancelled Receive: got %d deliveries and %v, want context.Canceled", len(r.ds), r.err)
 	}
 	return q, proxy, c, look
@@ -256,5 +256,12 @@ func TestCapabilitiesAreTrueForTheServer(t *testing.T) {
 		if caps.Confirm != want || caps.Durable != (want != queue.ConfirmMemory) {
 			t.Errorf("%s: got %v, durable %v, want %v", setting, caps.Confirm, caps.Durable, want)
 		}
+	}
+}
+
+func TestOnlyPubSubCountsReceivers(t *testing.T) {
+	_, p := redistest.Both(t, backend.Queue(t, brokertest.Start(t, "redis", "no-persistence"), "counter", ""))
+	if _, ok := p.(queue.ReceiverCounter); ok {
+		t.Error("the publisher is a queue.ReceiverCounter, want that it is not: a list keeps what nobody takes")
 	}
 }

@@ -91,6 +91,11 @@ func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed { // by the queue, meanwhile
+		return nil, queue.ErrClosed
+	}
 	c.loop.Go(func() { c.listen(background) })
 	return c, nil
 }
@@ -168,7 +173,12 @@ func (c *consumer) put(i item) {
 	c.mu.Lock()
 	switch {
 	case i.loss != nil:
-		c.items = append(c.items, i)
+		// Gaps in a row are one: nobody may be receiving, and items is bounded.
+		if n := len(c.items); n > 0 && c.items[n-1].loss != nil && c.items[n-1].loss.Cause != nil {
+			c.items[n-1].loss.Gap += i.loss.Gap
+		} else {
+			c.items = append(c.items, i)
+		}
 	case c.size < c.q.buffer:
 		c.items = append(c.items, i)
 		c.size++

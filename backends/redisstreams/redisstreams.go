@@ -46,9 +46,12 @@
 // consumer's own name; it reads them again after it has reconnected. Each
 // consumer has a name of its own, held by a lease as well. A dead one's name is
 // deleted only when nothing is pending under it, since deleting it would delete
-// its pending list.
+// its pending list. Leases run by the broker's clock: one that was down or stopped
+// for longer than a lease may give what a live consumer holds to another.
 //
-// What a killed broker keeps is its own setting, which Open reads. One that comes
+// What a killed broker keeps is its own setting, which Open reads. With appendfsync
+// everysec and a slow disk Redis answers up to two seconds before it writes, and a
+// kill then loses those; always does not. A broker that comes
 // back without the stream or the group (no append-only file, FLUSHALL) makes
 // Receive return ErrRecreated once, and the queue goes on. After a power cut acks
 // of the last moments can be undone: those messages come again, some of them as
@@ -220,7 +223,10 @@ func (q *streams) Backlog(ctx context.Context) (queue.Backlog, error) {
 		// What was given back is pending to the broker, and ready to us.
 		free := pending.Consumers[released]
 		b.InFlight = pending.Count - free
-		if b.Ready = g.Lag; g.Lag >= 0 {
+		if b.Ready, err = q.lag(ctx, g); err != nil {
+			return queue.Backlog{}, q.wrap("count what is unread", err)
+		}
+		if b.Ready >= 0 {
 			b.Ready += free
 		}
 		return b, nil
@@ -231,6 +237,20 @@ func (q *streams) Backlog(ctx context.Context) (queue.Backlog, error) {
 		return queue.Backlog{}, q.wrap("count the backlog", err)
 	}
 	return b, nil
+}
+
+// lag is how many entries the group has not read, -1 where the broker has lost
+// count, which it does when entries were deleted. That it has read all is known
+// even then.
+func (q *streams) lag(ctx context.Context, g redis.XInfoGroup) (int64, error) {
+	if g.Lag >= 0 {
+		return g.Lag, nil
+	}
+	info, err := q.control.XInfoStream(ctx, q.stream).Result()
+	if err == nil && info.LastGeneratedID == g.LastDeliveredID {
+		return 0, nil
+	}
+	return -1, err
 }
 
 // Delete implements queue.Queue. It removes the stream with all its groups.

@@ -63,7 +63,7 @@ func nothing(t *testing.T, c queue.Consumer, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
-	if ds, err := c.Receive(ctx, 10); err != context.DeadlineExceeded {
+	if ds, err := c.Receive(ctx, 10); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %d deliveries and %v, want none", len(ds), err)
 	}
 }
@@ -309,6 +309,9 @@ func TestTrimmingRemovesOnlyWhatEveryGroupHasReadAndAcked(t *testing.T) {
 	}
 	a, p := open("")
 	b, _ := open("group=audit")
+	if _, ok := p.(queue.ReceiverCounter); ok {
+		t.Error("the publisher is a queue.ReceiverCounter, want that it is not")
+	}
 	ms := make([]queue.Message, n)
 	for i := range ms {
 		ms[i] = queue.Message{ID: fmt.Sprint(i)}
@@ -335,6 +338,26 @@ func TestTrimmingRemovesOnlyWhatEveryGroupHasReadAndAcked(t *testing.T) {
 	}
 	settle(t, b.Ack(t.Context(), redistest.Take(t, b, 400)...))
 	redistest.Eventually(t, "the rest is trimmed but for the last node", func() bool { return length() <= 100 })
+
+	// The counts hold over trimming, and the end is known over deletions.
+	q := backend.Queue(t, server, "trim", "group=audit").(queue.Backlogger)
+	check := func(want queue.Backlog) {
+		t.Helper()
+		if got, err := q.Backlog(t.Context()); err != nil || got != want {
+			t.Errorf("backlog: got %+v, %v, want %+v", got, err, want)
+		}
+	}
+	check(queue.Backlog{Dead: -1})
+	publish(t, p, "x", "y", "z")
+	check(queue.Backlog{Ready: 3, Dead: -1})
+	last := look.XRevRangeN(t.Context(), stream("trim"), "+", "-", 2).Val()
+	if err := look.XDel(t.Context(), stream("trim"), last[1].ID).Err(); err != nil {
+		t.Fatal(err)
+	}
+	rest := redistest.Take(t, b, 2)
+	check(queue.Backlog{InFlight: 2, Dead: -1})
+	settle(t, b.Ack(t.Context(), rest...))
+	check(queue.Backlog{Dead: -1})
 }
 
 func TestANewGroupBeginsWithTheOldestEntry(t *testing.T) {

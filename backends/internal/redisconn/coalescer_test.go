@@ -81,7 +81,7 @@ func TestACallerWhoseContextEndsKnowsWhatWasSent(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		check := func(items []int, want int) {
-			if _, sent, err := c.Do(ctx, items); err != context.Canceled || sent != want {
+			if _, sent, err := c.Do(ctx, items); !errors.Is(err, context.Canceled) || sent != want {
 				t.Errorf("items %v: got %d sent, %v, want %d and context.Canceled", items, sent, err, want)
 			}
 		}

@@ -44,7 +44,7 @@ func TestWhatIsReadForNobodyIsKept(t *testing.T) {
 		}, func() {})
 		ctx, cancel := context.WithTimeout(t.Context(), Block/2)
 		defer cancel()
-		if _, err := p.Receive(ctx, 1); err != context.DeadlineExceeded {
+		if _, err := p.Receive(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v, want context.DeadlineExceeded as it is", err)
 		}
 		time.Sleep(5 * Block) // nobody waits: it must not read on

@@ -101,6 +101,8 @@ func (b Backend) fresh(tb *testing.B, server *broker.Broker, query string) queue
 	if err := q.Delete(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
-	q.Close()
+	if err := q.Close(); err != nil {
+		tb.Fatal(err)
+	}
 	return b.Queue(tb, server, "bench", query) // with its group
 }

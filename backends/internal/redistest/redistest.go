@@ -142,7 +142,11 @@ func Client(t testing.TB, server *broker.Broker) *redis.Client {
 	}
 	o.MaxRetries = -1
 	c := redis.NewClient(o)
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close the client: %v", err)
+		}
+	})
 	return c
 }
 
