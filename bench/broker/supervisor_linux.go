@@ -22,7 +22,7 @@ type supervisor struct {
 	replies *json.Encoder
 	chld    chan os.Signal
 	runs    map[int]int  // request IDs by the pid that each waits for
-	mine    map[int]bool // every pid this process ever started
+	mine    map[int]bool // every pid this process ever started or adopted
 	broker  int          // pid of what serves; 0: none
 	quiet   bool         // the broker is being ended on request
 }
@@ -183,6 +183,7 @@ func (s *supervisor) reap() bool {
 		case pid == 0:
 			return true
 		}
+		s.mine[pid] = true
 		if id, ok := s.runs[pid]; ok {
 			delete(s.runs, pid)
 			if status.Exited() && status.ExitStatus() == 0 {
