@@ -109,15 +109,17 @@ func (doctorCmd) Help() string {
 }
 
 func (c doctorCmd) Run(e *env) error {
-	ok, err := true, error(nil)
-	if c.JSON {
-		ok, err = host.DoctorJSON(e.ctx, e.stdout)
-	} else {
-		ok = host.Doctor(e.ctx, e.stdout, e.color)
+	if !c.JSON {
+		return failUnless(host.Doctor(e.ctx, e.stdout, e.color))
 	}
+	ok, err := host.DoctorJSON(e.ctx, e.stdout)
 	if err != nil {
 		return err
 	}
+	return failUnless(ok)
+}
+
+func failUnless(ok bool) error {
 	if !ok {
 		return exitError(1)
 	}

@@ -49,6 +49,6 @@ func (p *Point) Pass(place string) {
 	if p == nil || p.place != place || p.passed.Add(1) != p.nth {
 		return
 	}
-	syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // to oneself, it cannot fail
 	select {} // until the kernel has done it
 }

@@ -80,7 +80,7 @@ func (c *child) await(ctx context.Context, event string) (*NodeEvent, error) {
 			switch {
 			case !open:
 				<-c.exited
-				return nil, fmt.Errorf("a node ended while it should become %s: %v: %s", event, c.err, c.stderr)
+				return nil, fmt.Errorf("a node ended while it should become %s: %w: %s", event, c.failure(), c.stderr)
 			case e.Event == "error":
 				return nil, fmt.Errorf("node: %s", e.Error)
 			case e.Event == event:
@@ -148,8 +148,16 @@ func (c *child) killedBySIGKILL(ctx context.Context) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("the node ended without SIGKILL: %v: %s", c.err, c.stderr)
+		return fmt.Errorf("the node ended without SIGKILL: %w: %s", c.failure(), c.stderr)
 	}
+}
+
+// failure is why the node ended; it is asked for once the node has.
+func (c *child) failure() error {
+	if c.err == nil {
+		return errors.New("exit status 0")
+	}
+	return c.err
 }
 
 // tail keeps the end of what a child says, for errors.

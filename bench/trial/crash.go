@@ -112,7 +112,7 @@ func (t *crashTrial) close() {
 	}
 	if t.watch != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		t.watch.Delete(ctx) // a queue left behind costs memory, not truth
+		_ = t.watch.Delete(ctx) // a queue left behind costs memory, not truth
 		cancel()
 		t.watch.Close()
 	}
@@ -234,6 +234,12 @@ func (t *crashTrial) killBroker(ctx context.Context) error {
 	if t.caps.Stored {
 		if err := t.freeze(ctx); err != nil {
 			return err
+		}
+	}
+	if t.broker.Kind() == "redis" {
+		if err := settleRedis(ctx, t.broker); err != nil {
+			t.invalid = append(t.invalid, err.Error())
+			return nil
 		}
 	}
 	t.mark(ledger.FaultAsked)

@@ -31,7 +31,7 @@ func Guard(argv []string, in io.Reader, out io.Writer) error {
 	}
 	fmt.Fprintln(out, cmd.Process.Pid)
 	go func() {
-		io.Copy(io.Discard, in)
+		_, _ = io.Copy(io.Discard, in) // its end is all that matters
 		cmd.Process.Kill()
 	}()
 	err := cmd.Wait()
@@ -80,7 +80,7 @@ func startGuarded(ctx context.Context, argv ...string) (*guarded, error) {
 	go func() {
 		rest, _ := io.ReadAll(lines) // how it ended, or nothing
 		g.state = strings.TrimSpace(string(rest))
-		g.guard.Wait()
+		_ = g.guard.Wait() // what it said is the answer
 		close(g.exited)
 	}()
 	if err != nil {

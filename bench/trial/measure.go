@@ -199,5 +199,5 @@ func (l *Lab) deleteQueue(ctx context.Context, b *broker.Broker, raw string) {
 		return
 	}
 	defer q.Close()
-	q.Delete(ctx)
+	_ = q.Delete(ctx)
 }

@@ -109,7 +109,7 @@ type node struct {
 func (n *node) tell(e NodeEvent) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.out.Encode(e) // the parent that reads this may be gone: nobody to tell
+	_ = n.out.Encode(e) // the parent that reads this may be gone: nobody to tell
 }
 
 func (n *node) run(ctx context.Context, commands <-chan string) error {

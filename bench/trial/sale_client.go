@@ -83,7 +83,7 @@ func (c *saleClient) ready(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	io.Copy(io.Discard, resp.Body)
+	_, _ = io.Copy(io.Discard, resp.Body) // read to the end, the connection serves again
 	resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
 }
