@@ -24,3 +24,17 @@ func readInt(path string) int {
 	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 	return n
 }
+
+// commonTemp makes a temporary directory that the user postgres can reach too.
+func commonTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "outlive-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -22,20 +22,6 @@ import (
 	"queuelab/bench/broker"
 )
 
-// commonTemp makes a temporary directory that the user postgres can reach too.
-func commonTemp(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "outlive-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // living lists the processes that belong to a directory: by their command line,
 // their environment or where they are. Dead ones that nobody has collected do
 // not count.
