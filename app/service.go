@@ -143,7 +143,7 @@ func (s *service) wire() error {
 	}
 	s.web = web.New(web.Options{
 		Service: &sale.Service{IDs: ids, Gate: s.gate, Store: s.store, Outbox: outbox, Results: s.results, Loader: s.loader, Observer: metrics, Log: s.log},
-		Tokens:  tokens, OperatorToken: s.operatorToken, TrustUserHeader: f.TrustUserHeader, Metrics: metrics, Ready: ready, Log: s.log,
+		Tokens:  tokens, OperatorToken: s.operatorToken, TrustUserHeader: f.TrustUserHeader, Metrics: metrics, Ready: ready, Unavailable: store.Transient, Log: s.log,
 	})
 	return nil
 }

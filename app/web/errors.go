@@ -85,6 +85,10 @@ func (s *Server) onError(c *fiber.Ctx, err error) error {
 		default:
 			b.Error.Code = "invalid"
 		}
+	case s.o.Unavailable(err):
+		status, b.Error.Code, b.Error.Message = fiber.StatusServiceUnavailable, string(sale.CodeBusy), "the service cannot answer at the moment, try again soon"
+		c.Set(fiber.HeaderRetryAfter, "1")
+		s.logBusy(err)
 	default:
 		s.o.Log.Error("request failed", "method", c.Method(), "path", c.Path(), "error", err)
 	}

@@ -42,7 +42,9 @@ type Options struct {
 	Metrics         *Metrics
 	// Ready are the parts that must answer for /readyz, by name.
 	Ready map[string]func(context.Context) error
-	Log   *slog.Logger
+	// Unavailable tells an error of something that is away from one of ours.
+	Unavailable func(error) bool
+	Log         *slog.Logger
 }
 
 // Server serves the API.

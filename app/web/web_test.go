@@ -85,7 +85,7 @@ func newLab(t testing.TB, queueURL string, trust bool) *lab {
 	l.srv = New(Options{
 		Service: &sale.Service{IDs: ids, Gate: gate, Store: s, Results: results, Loader: loader, Observer: metrics, Log: log,
 			Outbox: &sale.Outbox{Publisher: pub, Timeout: publishTimeout, Observer: metrics}},
-		Tokens: tokens, OperatorToken: operator, TrustUserHeader: trust, Metrics: metrics, Log: log,
+		Tokens: tokens, OperatorToken: operator, TrustUserHeader: trust, Metrics: metrics, Log: log, Unavailable: store.Transient,
 		Ready: map[string]func(context.Context) error{"queue": func(context.Context) error { return l.down }},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -470,6 +470,29 @@ func TestAStopDoesNotWaitForConnectionsThatAskNothing(t *testing.T) {
 	// Shorter than the read timeout, which would end the connection as well.
 	if err := l.srv.Stop(2 * time.Second); err != nil {
 		t.Errorf("got %v, want a stop within its time", err)
+	}
+}
+
+func TestADatabaseThatIsAwayIsBusyAndNotAFailure(t *testing.T) {
+	l := newLab(t, "memory://orders", true)
+	v := l.voucher(1, -time.Hour, time.Hour)
+	if err := l.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range [][3]string{{"GET", "/api/vouchers", ""}, {"POST", "/api/vouchers", offer(1, 0, time.Hour)}, {"GET", "/api/orders/1", ""},
+		{"POST", "/api/vouchers/123/orders", ""}} {
+		auth := asOperator
+		if strings.HasSuffix(tc[1], "/orders") {
+			auth = "X-User-ID: u"
+		}
+		status, h, body := l.call(tc[0], tc[1], tc[2], auth)
+		if status != 503 || code(t, body) != "busy" || h.Get("Retry-After") == "" {
+			t.Errorf("%s %s: got %d %s, want 503 busy", tc[0], tc[1], status, body)
+		}
+	}
+	// The sale itself goes on: gate and queue need no database.
+	if status, _, body := l.buy(v, "X-User-ID: u"); status != 202 {
+		t.Errorf("got %d %s, want 202", status, body)
 	}
 }
 
