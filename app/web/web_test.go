@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -543,75 +542,4 @@ func TestThePageIsServedWithoutTheNetwork(t *testing.T) {
 	if strings.Contains(body, "http://") || strings.Contains(body, "https://") || !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'self'") {
 		t.Error("the page may load something from elsewhere")
 	}
-}
-
-func TestTokens(t *testing.T) {
-	tokens, err := NewTokens(nil, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	tokens.now = func() time.Time { return now }
-	token, _, err := tokens.Issue("alice")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := tokens.User(token); err != nil || got != "alice" {
-		t.Errorf("got %q, %v, want alice", got, err)
-	}
-	other, err := NewTokens(bytes.Repeat([]byte{1}, MinKey), time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := other.User(token); err == nil {
-		t.Errorf("got %q with another key", got)
-	}
-	for i := range token {
-		if token[i] == '.' {
-			continue
-		}
-		b := []byte(token)
-		b[i] ^= 1
-		if got, err := tokens.User(string(b)); err == nil && got != "alice" {
-			t.Errorf("got %q of a token changed at %d", got, i)
-		}
-	}
-	now = now.Add(time.Minute)
-	if got, err := tokens.User(token); err == nil {
-		t.Errorf("got %q of a token that has expired", got)
-	}
-	if _, err := NewTokens([]byte("short"), time.Minute); err == nil {
-		t.Error("got tokens with a short key")
-	}
-}
-
-func FuzzBodies(f *testing.F) {
-	l := newLab(f, "memory://orders", true)
-	f.Add("/api/vouchers", offer(1, 0, time.Hour))
-	f.Add("/api/vouchers", `{"title":"x","stock":1e400}`)
-	f.Add("/api/vouchers", `{"title":"\ud800","stock":1,"beginTime":null}`)
-	f.Add("/api/login", `{"user":"alice"}`)
-	f.Add("/api/login", `{"user":{"user":[]}}`)
-	f.Add("/api/vouchers/1/orders", "anything")
-	f.Fuzz(func(t *testing.T, path, body string) {
-		switch path {
-		case "/api/vouchers", "/api/login", "/api/vouchers/1/orders":
-		default:
-			path = "/api/vouchers"
-		}
-		req, err := http.NewRequest("POST", path, strings.NewReader(body))
-		if err != nil {
-			t.Skip(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+operator)
-		resp, err := l.srv.app.Test(req, -1)
-		if err != nil {
-			t.Skip(err) // larger than the limit: the connection is closed
-		}
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode >= 500 || !json.Valid(b) {
-			t.Errorf("got %d %q, %v for %q", resp.StatusCode, b, err, body)
-		}
-	})
 }

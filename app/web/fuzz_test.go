@@ -1,0 +1,41 @@
+package web
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func FuzzBodies(f *testing.F) {
+	l := newLab(f, "memory://orders", true)
+	f.Add("/api/vouchers", offer(1, 0, time.Hour))
+	f.Add("/api/vouchers", `{"title":"x","stock":1e400}`)
+	f.Add("/api/vouchers", `{"title":"\ud800","stock":1,"beginTime":null}`)
+	f.Add("/api/login", `{"user":"alice"}`)
+	f.Add("/api/login", `{"user":{"user":[]}}`)
+	f.Add("/api/vouchers/1/orders", "anything")
+	f.Fuzz(func(t *testing.T, path, body string) {
+		switch path {
+		case "/api/vouchers", "/api/login", "/api/vouchers/1/orders":
+		default:
+			path = "/api/vouchers"
+		}
+		req, err := http.NewRequest("POST", path, strings.NewReader(body))
+		if err != nil {
+			t.Skip(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+operator)
+		resp, err := l.srv.app.Test(req, -1)
+		if err != nil {
+			t.Skip(err) // larger than the limit: the connection is closed
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode >= 500 || !json.Valid(b) {
+			t.Errorf("got %d %q, %v for %q", resp.StatusCode, b, err, body)
+		}
+	})
+}
