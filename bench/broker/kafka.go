@@ -203,6 +203,7 @@ func kafkaSettings(ctx context.Context, url string) (got map[string]string, err 
 				"log.flush.interval.messages", "log.flush.interval.ms", "min.insync.replicas", "default.replication.factor",
 				"unclean.leader.election.enable", "auto.create.topics.enable", "offsets.topic.replication.factor",
 				"group.min.session.timeout.ms", "group.initial.rebalance.delay.ms", "log.retention.ms", "log.retention.hours",
+				"broker.session.timeout.ms", "broker.heartbeat.interval.ms",
 			},
 		}}})
 		if err != nil {
