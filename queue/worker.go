@@ -166,7 +166,7 @@ func (r *run) receive() error {
 		switch {
 		case err == nil:
 		case r.stopping.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // a wanted stop ended the Receive
 		case errors.Is(err, ErrClosed):
 			return fmt.Errorf("queue: worker: receive: %w", err)
 		default:

@@ -66,7 +66,7 @@ func (t target) dial(ctx context.Context, purpose string) (*session, error) {
 	switch {
 	case interrupted():
 		if err == nil {
-			conn.CloseDeadline(time.Now())
+			_ = conn.CloseDeadline(time.Now()) // given up
 		}
 		return nil, t.explain(ctx.Err())
 	case err != nil:

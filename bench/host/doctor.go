@@ -105,5 +105,5 @@ func (r Report) Print(out io.Writer, color bool) {
 		}
 		b.WriteByte('\n')
 	}
-	io.WriteString(out, b.String())
+	fmt.Fprint(out, b.String())
 }

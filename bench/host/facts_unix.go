@@ -18,5 +18,5 @@ func freeBytes(dir string) int64 {
 	if unix.Statfs(dir, &s) != nil {
 		return -1
 	}
-	return int64(s.Bavail) * int64(s.Bsize)
+	return int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // other systems have other types
 }

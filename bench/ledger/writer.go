@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -133,7 +134,8 @@ func (w *Writer) slot(n uint64) *slot {
 	if k == perSegment/2 {
 		// The next segment is made ready while half of this one is left, so that
 		// writers hardly ever wait for the disk.
-		w.growing.Go(func() { w.grow(i + 1) })
+		// Should it fail, the append that needs the segment meets the error.
+		w.growing.Go(func() { _, _ = w.grow(i + 1) })
 	}
 	return (*slot)(unsafe.Pointer(&segs[i][k*slotSize]))
 }
@@ -155,7 +157,7 @@ func (w *Writer) grow(i int) ([]segment, error) {
 		if err != nil {
 			return segs, fmt.Errorf("map: %w", err)
 		}
-		more := append(segs[:len(segs):len(segs)], mem)
+		more := append(slices.Clone(segs), mem) // readers hold the old one
 		w.segments.Store(&more)
 		segs = more
 	}

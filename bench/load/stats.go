@@ -53,7 +53,8 @@ func (m *meter) record(sent, late int64, n int, err error) int64 {
 	m.s.Sent += int64(n)
 	m.s.Accepted += accepted
 	m.s.MaxLateness = max(m.s.MaxLateness, time.Duration(late))
-	m.lateness.RecordValue(min(max(late, 0), int64(time.Hour)))
+	_ = m.lateness.RecordValue( // clamped into its range
+		min(max(late, 0), int64(time.Hour)))
 	if m.s.Err == "" && err != nil {
 		m.s.Err = err.Error()
 	}

@@ -27,7 +27,6 @@ type tampered struct {
 	close    func(c *tamperedConsumer) error
 	delete   func(ctx context.Context) error
 	backlog  func(queue.Backlog) queue.Backlog
-	openErr  func(params ...string) error
 	settings string
 }
 
