@@ -15,11 +15,8 @@ const (
 	// keepAfterEnd is how long after its end a voucher's marks are looked at.
 	keepAfterEnd = 7 * 24 * time.Hour
 	maxRecent    = 1000
-	// recentAge bounds how long the list of vouchers may lag behind what other
-	// instances created.
-	recentAge  = 100 * time.Millisecond
-	maxWanted  = 256
-	restoreMax = 500
+	maxWanted    = 256
+	restoreMax   = 500
 )
 
 // Loader keeps the gate loaded: with each voucher when it is created, with all
@@ -158,18 +155,15 @@ func (l *Loader) awaitDrain(ctx context.Context) {
 	}
 }
 
-func (l *Loader) know(v Voucher) {
+// Recent lists the vouchers whose orders may still be undecided, at most 1000,
+// as the database had them at the given time or later. Callers that want the
+// list at the same time share one query.
+func (l *Loader) Recent(ctx context.Context, asOf time.Time) ([]ID, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.recent = append(l.recent, v.ID)
-}
-
-// Recent lists the vouchers whose orders may still be undecided, at most 1000.
-func (l *Loader) Recent(ctx context.Context) ([]ID, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if time.Since(l.recentAt) > recentAge {
-		vs, err := l.Store.Vouchers(ctx, time.Now().Add(-keepAfterEnd), maxRecent)
+	if l.recentAt.Before(asOf) {
+		began := time.Now()
+		vs, err := l.Store.Vouchers(ctx, began.Add(-keepAfterEnd), maxRecent)
 		if err != nil {
 			return nil, err
 		}
@@ -177,7 +171,7 @@ func (l *Loader) Recent(ctx context.Context) ([]ID, error) {
 		for i, v := range vs {
 			ids[i] = v.ID
 		}
-		l.recent, l.recentAt = ids, time.Now()
+		l.recent, l.recentAt = ids, began
 	}
 	return slices.Clone(l.recent), nil
 }

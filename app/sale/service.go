@@ -43,7 +43,6 @@ func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
 	if err := s.Store.CreateVoucher(ctx, v); err != nil {
 		return Voucher{}, fmt.Errorf("create a voucher: %w", err)
 	}
-	s.Loader.know(v)
 	// The voucher exists from here on; a gate that fails now is loaded by the
 	// first click.
 	if _, err := s.Gate.Load(ctx, v); err != nil {
@@ -198,16 +197,21 @@ func (s *Service) lookup(ctx context.Context, id ID) (Order, error) {
 	if o, ok, err := s.decided(ctx, id); err != nil || ok {
 		return o, err
 	}
-	vouchers, err := s.Loader.Recent(ctx)
-	if err != nil {
-		return Order{}, fmt.Errorf("look up order %s: %w", id, err)
-	}
-	r, ok, err := s.Gate.Find(ctx, id, vouchers...)
-	if err != nil {
-		return Order{}, fmt.Errorf("look up order %s: %w", id, err)
-	}
-	if ok {
-		return Order{Reservation: r, Status: Queued}, nil
+	// The list of a second ago has nearly always the voucher, and costs no query;
+	// another instance may have created it just now.
+	now := time.Now()
+	for _, asOf := range []time.Time{now.Add(-time.Second), now} {
+		vouchers, err := s.Loader.Recent(ctx, asOf)
+		if err != nil {
+			return Order{}, fmt.Errorf("look up order %s: %w", id, err)
+		}
+		r, ok, err := s.Gate.Find(ctx, id, vouchers...)
+		if err != nil {
+			return Order{}, fmt.Errorf("look up order %s: %w", id, err)
+		}
+		if ok {
+			return Order{Reservation: r, Status: Queued}, nil
+		}
 	}
 	// Its mark may have been cleared between the two looks, by its commit.
 	if o, ok, err := s.decided(ctx, id); err != nil || ok {

@@ -240,6 +240,29 @@ func TestAGateThatNeverAnswersIsBusyAndTheOrderIsFoundLater(t *testing.T) {
 	}
 }
 
+// The list of vouchers was read just before another instance made one.
+func TestAnOrderOfAVoucherThatIsBrandNewIsFound(t *testing.T) {
+	s := newShop(t, &fakePublisher{})
+	if _, err := s.Loader.Recent(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	v := s.v
+	v.ID++
+	if err := s.store.CreateVoucher(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.gate.Load(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	order, err := s.Buy(t.Context(), "u", v.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := s.Order(t.Context(), sale.Reader{User: "u"}, order, 0); err != nil || o.Status != sale.Queued {
+		t.Errorf("got %+v, %v, want a queued order", o, err)
+	}
+}
+
 // backlog is a queue that can be looked into.
 type backlog struct{ ready, inFlight atomic.Int64 }
 

@@ -331,7 +331,7 @@ func (l *lab) decide(order string) sale.Order {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	vs, err := l.srv.o.Service.Loader.Recent(l.t.Context())
+	vs, err := l.srv.o.Service.Loader.Recent(l.t.Context(), time.Now())
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ const rescanBatch = 256
 type Rescan struct {
 	Gate     sale.Gate
 	Store    Store
-	Vouchers func(context.Context) ([]sale.ID, error)
+	Vouchers func(ctx context.Context, asOf time.Time) ([]sale.ID, error) // see sale.Loader
 	Outbox   *sale.Outbox
 	Results  *sale.Results
 	Log      *slog.Logger
@@ -47,7 +47,7 @@ func (s *Rescan) Run(ctx context.Context) {
 
 // Once looks at every mark that is due.
 func (s *Rescan) Once(ctx context.Context) error {
-	vouchers, err := s.Vouchers(ctx)
+	vouchers, err := s.Vouchers(ctx, time.Now())
 	if err != nil {
 		return fmt.Errorf("rescan: %w", err)
 	}

@@ -16,7 +16,7 @@ func (l *lab) rescan(vs ...sale.Voucher) *worker.Rescan {
 	return &worker.Rescan{Gate: l.gate, Store: l.store, Age: time.Millisecond, Log: slog.New(slog.DiscardHandler),
 		Results: sale.NewResults(l.store, func(error) {}),
 		Outbox:  &sale.Outbox{Publisher: l.pub, Timeout: time.Second, Observer: sale.Unobserved{}},
-		Vouchers: func(context.Context) ([]sale.ID, error) {
+		Vouchers: func(context.Context, time.Time) ([]sale.ID, error) {
 			ids := make([]sale.ID, len(vs))
 			for i, v := range vs {
 				ids[i] = v.ID
