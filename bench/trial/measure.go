@@ -62,12 +62,12 @@ func (l *Lab) latency(ctx context.Context, s Spec) (*measured, error) {
 	achieved := float64(m.report.Sent) / m.sending.Seconds()
 	late := time.Duration(m.report.Lateness.ValueAtQuantile(99))
 	switch {
+	case m.draining > time.Second:
+		m.saturated = fmt.Sprintf("a backlog grew, since the consumer takes less than %.0f/s: the last message came %v after the last was sent", s.Load.Rate, m.draining.Round(time.Millisecond))
 	case achieved < 0.99*s.Load.Rate:
 		m.saturated = fmt.Sprintf("offered %.0f/s, sent %.0f/s", s.Load.Rate, achieved)
 	case late > 10*time.Millisecond:
-		m.saturated = fmt.Sprintf("the generator ran late: 1 %% of the messages left more than %v after they were due", late.Round(time.Microsecond))
-	case m.draining > time.Second:
-		m.saturated = fmt.Sprintf("a backlog grew: the last message came %v after the last was sent", m.draining.Round(time.Millisecond))
+		m.saturated = fmt.Sprintf("the generator ran late, as on a busy machine: 1 %% of the messages left more than %v after they were due", late.Round(time.Millisecond))
 	}
 	return m, nil
 }
