@@ -46,6 +46,12 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
+// usage is for what kong cannot check: it ends like every other wrong command line.
+func usage(e *env, err error) error {
+	fmt.Fprintf(e.stderr, "queuelab: %v\n", err)
+	return exitError(2)
+}
+
 func main() {
 	broker.Init() // a supervisor never gets past this line
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,10 +34,23 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(newer, "result.json"), []byte(`{"schema":99}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never says a word
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	old := t.TempDir()
+	if err := os.WriteFile(filepath.Join(old, "result.json"), []byte(`{"schema":1,"run":{"suite":"full"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
+		"unknown mutant":          {[]string{"run", "--mutant", "evil"}, "ack-deleted"},
+		"resume of another suite": {[]string{"run", "--suite", "smoke", "--out", old, "--resume"}, `its suite was "full"`},
+		"given broker is down":    {[]string{"run", "--out", t.TempDir(), "--tests", "crash", "--redis", "redis://127.0.0.1:1/0"}, "--redis: "},
+		"given broker is silent":  {[]string{"run", "--out", t.TempDir(), "--tests", "crash", "--rabbitmq", "amqp://" + silent.Addr().String()}, "--rabbitmq: "},
 		"unknown command":         {[]string{"measure"}, "unexpected argument measure"},
 		"unknown flag":            {[]string{"run", "--suit", "smoke"}, "unknown flag --suit"},
 		"unknown suite":           {[]string{"run", "--suite", "huge"}, `"smoke","quick","full"`},

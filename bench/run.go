@@ -64,7 +64,10 @@ func (c *runCmd) Validate() error {
 func (c *runCmd) Run(e *env) error {
 	specs, err := c.specs()
 	if err != nil {
-		return err
+		return usage(e, err)
+	}
+	if err := trial.CheckMutant(c.Mutant); err != nil {
+		return usage(e, err)
 	}
 	if c.Seed == 0 {
 		c.Seed = rand.Uint64()>>11 | 1 // a JSON number keeps 53 bits
@@ -76,37 +79,50 @@ func (c *runCmd) Run(e *env) error {
 	if err := report.Claim(c.Out, c.Force || c.Resume); err != nil {
 		return err
 	}
+	facts := host.Facts(e.ctx, os.TempDir())
 	result := trial.Result{Schema: trial.Schema, Cells: []trial.Cell{}}
 	if c.Resume {
 		if result, err = report.Read(c.Out); err != nil {
 			return err
 		}
+		if err := c.resumable(result.Run, facts); err != nil {
+			return err
+		}
 		specs = slices.DeleteFunc(specs, func(s trial.Spec) bool {
 			return slices.ContainsFunc(result.Cells, func(cell trial.Cell) bool {
-				return cell.Backend == s.Setting.Backend && cell.Setting == s.Setting.Name && cell.Test == s.Test && cell.Fault == s.Fault &&
-					cell.Verdict != trial.VerdictInvalid && cell.Verdict != trial.VerdictSkipped
+				return sameCell(cell, s) && finished(cell) && (cell.Trials == s.Trials || cell.Verdict == trial.VerdictNotApplicable)
 			})
 		})
+		// What is measured again replaces what was there.
 		result.Cells = slices.DeleteFunc(result.Cells, func(cell trial.Cell) bool {
-			return cell.Verdict == trial.VerdictInvalid || cell.Verdict == trial.VerdictSkipped
+			return slices.ContainsFunc(specs, func(s trial.Spec) bool { return sameCell(cell, s) })
 		})
 	}
-	seckill, cleanup, err := c.seckill(e.ctx)
-	if err != nil {
-		return err
+	seckill, cleanup := "", func() {}
+	if slices.ContainsFunc(specs, func(s trial.Spec) bool { return s.Test == trial.TestSale }) {
+		if seckill, cleanup, err = c.seckill(e); err != nil {
+			return err
+		}
 	}
 	defer cleanup()
 
-	result.Run = trial.Run{
+	run := trial.Run{
 		ID: started.UTC().Format("20060102T150405Z"), StartedAt: started, Commit: commit(), GoVersion: runtime.Version(),
-		Suite: c.Suite, Args: redactArgs(os.Args[1:]), Host: host.Facts(e.ctx, os.TempDir()),
+		Suite: c.Suite, Args: redactArgs(os.Args[1:]), Host: facts,
 	}
+	if c.Resume { // its first cells were measured then, under that load
+		run.ID, run.StartedAt, run.Host = result.Run.ID, result.Run.StartedAt, result.Run.Host
+	}
+	result.Run = run
 	lab, err := trial.NewLab(c.external(), seckill)
 	if err != nil {
 		return err
 	}
 	defer lab.Close()
 	lab.Mutant = c.Mutant
+	if err := lab.CheckExternal(e.ctx, c.settingsOf(specs)); err != nil {
+		return err
+	}
 
 	progress := trial.NewProgress(e.stderr, e.terminal, specs)
 	progress.Say("queuelab: %d cells, seed %d, results in %s", len(specs), c.Seed, c.Out)
@@ -119,6 +135,10 @@ func (c *runCmd) Run(e *env) error {
 	}
 	err = runner.Run(e.ctx, specs)
 	progress.Close()
+	// Before anything is printed: a reader that went away ends this process.
+	if cerr := lab.Close(); cerr != nil {
+		fmt.Fprintln(e.stderr, "queuelab:", cerr)
+	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -143,6 +163,42 @@ func (c *runCmd) Run(e *env) error {
 		}
 	}
 	return err
+}
+
+// resumable says why the finished cells of a run cannot stand beside those that
+// this command would add: one table must hold one load, one program and one
+// machine.
+func (c *runCmd) resumable(was trial.Run, here trial.Host) error {
+	for _, x := range []struct{ what, was, is string }{
+		{"suite", was.Suite, c.Suite},
+		{"commit", was.Commit, commit()},
+		{"processor", was.Host.CPU, here.CPU},
+		{"number of cores", fmt.Sprint(was.Host.Cores), fmt.Sprint(here.Cores)},
+	} {
+		if x.was != x.is {
+			return fmt.Errorf("%s cannot be resumed: its %s was %q and is now %q: start anew with another --out, or with --force", c.Out, x.what, x.was, x.is)
+		}
+	}
+	return nil
+}
+
+func sameCell(cell trial.Cell, s trial.Spec) bool {
+	return cell.Backend == s.Setting.Backend && cell.Setting == s.Setting.Name && cell.Test == s.Test && cell.Fault == s.Fault
+}
+
+func finished(cell trial.Cell) bool {
+	return cell.Verdict != trial.VerdictInvalid && cell.Verdict != trial.VerdictSkipped
+}
+
+// settingsOf are the settings that the suite measures.
+func (c *runCmd) settingsOf(specs []trial.Spec) []trial.Setting {
+	var settings []trial.Setting
+	for _, s := range specs {
+		if ok, _ := s.Runs(c.Suite); ok {
+			settings = append(settings, s.Setting)
+		}
+	}
+	return settings
 }
 
 func (c *runCmd) specs() ([]trial.Spec, error) {
@@ -174,7 +230,7 @@ func (c *runCmd) external() map[string]string {
 }
 
 // seckill finds the service's program, or builds it.
-func (c *runCmd) seckill(ctx context.Context) (path string, cleanup func(), err error) {
+func (c *runCmd) seckill(e *env) (path string, cleanup func(), err error) {
 	none := func() {}
 	if c.Seckill != "" {
 		if _, err := exec.LookPath(c.Seckill); err != nil {
@@ -188,13 +244,14 @@ func (c *runCmd) seckill(ctx context.Context) (path string, cleanup func(), err 
 			return beside, none, nil
 		}
 	}
-	dir, err := os.MkdirTemp("", "queuelab-build-")
+	fmt.Fprintln(e.stderr, "queuelab: building the service, which takes a minute the first time")
+	dir, err := os.MkdirTemp("", fmt.Sprintf("queuelab-%d-build-", os.Getpid())) // a later run removes what a killed one left
 	if err != nil {
 		return "", none, fmt.Errorf("build the service: %w", err)
 	}
 	cleanup = func() { os.RemoveAll(dir) }
 	path = filepath.Join(dir, "seckill")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "queuelab/app")
+	build := exec.CommandContext(e.ctx, "go", "build", "-o", path, "queuelab/app")
 	if msg, err := build.CombinedOutput(); err != nil {
 		cleanup()
 		return "", none, fmt.Errorf("build the service: %w: %s; give its program with --seckill", err, strings.TrimSpace(string(msg)))

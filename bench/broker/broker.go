@@ -237,8 +237,17 @@ func (b *Broker) Log(ctx context.Context) string {
 	return b.host.log(ctx)
 }
 
+// answerWithin bounds a question to a broker that serves: whatever else listens
+// on a port that somebody gave may never answer.
+const answerWithin = 10 * time.Second
+
+// External reports whether the broker belongs to somebody else.
+func (b *Broker) External() bool { return b.host == nil }
+
 // Version asks the broker for its version.
 func (b *Broker) Version(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	v, err := b.kind.version(ctx, b.url, b.Log(ctx))
 	if err != nil {
 		return "", fmt.Errorf("version of %s: %w", b.kind.name, err)
@@ -249,6 +258,8 @@ func (b *Broker) Version(ctx context.Context) (string, error) {
 // Settings asks the broker for the settings in force that decide what it
 // promises and how fast it can be.
 func (b *Broker) Settings(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	m, err := b.kind.settings(ctx, b.url)
 	if err != nil {
 		return nil, fmt.Errorf("settings of %s: %w", b.kind.name, err)

@@ -101,6 +101,7 @@ func planRabbit(l layout) (plan, error) {
 // withRabbit lends an open connection: the handshake is complete, the user is
 // let in and the virtual host is there.
 func withRabbit(ctx context.Context, url string, do func(*amqp.Connection) error) error {
+	stop := func() bool { return true } // the library's handshake knows no context
 	c, err := amqp.DialConfig(url, amqp.Config{
 		Heartbeat: 10 * time.Second,
 		Dial: func(network, addr string) (net.Conn, error) {
@@ -113,9 +114,11 @@ func withRabbit(ctx context.Context, url string, do func(*amqp.Connection) error
 			if d, ok := ctx.Deadline(); ok {
 				err = conn.SetDeadline(d)
 			}
+			stop = context.AfterFunc(ctx, func() { conn.Close() })
 			return conn, err
 		},
 	})
+	defer func() { stop() }()
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,11 @@ func (l *Lab) effectsDatabase(ctx context.Context, s Setting) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return pg.URL(), nil
+	if !pg.External() {
+		return pg.URL(), nil
+	}
+	l.effectsOnce.Do(func() { l.effectsURL, l.effectsErr = l.database(ctx, "effects") })
+	return l.effectsURL, l.effectsErr
 }
 
 // openEffects opens the database of a URL; the empty one is none.

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,10 +12,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"queuelab/bench/broker"
+	"queuelab/compose"
 )
 
 // Lab is what the trials of a run share: brokers, a scratch directory for
@@ -28,9 +31,15 @@ type Lab struct {
 	Mutant string
 
 	dir     string
+	name    string // begins the names of all that the run makes in brokers, which may be the user's
 	trials  atomic.Uint32
 	mu      sync.Mutex
 	brokers map[string]*brokerSlot
+
+	databases   []string // made in a PostgreSQL that was given by URL
+	effectsOnce sync.Once
+	effectsURL  string
+	effectsErr  error
 }
 
 type brokerSlot struct {
@@ -48,11 +57,13 @@ func NewLab(external map[string]string, seckill string) (*Lab, error) {
 		parent = "/dev/shm"
 	}
 	sweep(parent)
+	sweep("")
 	dir, err := os.MkdirTemp(parent, fmt.Sprintf("queuelab-%d-", os.Getpid()))
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for ledgers: %w", err)
 	}
-	return &Lab{External: external, Seckill: seckill, dir: dir, brokers: map[string]*brokerSlot{}}, nil
+	name := "queuelab_" + strings.ToLower(rand.Text()[:10])
+	return &Lab{External: external, Seckill: seckill, dir: dir, name: name, brokers: map[string]*brokerSlot{}}, nil
 }
 
 // sweep removes what labs left behind whose process was killed.
@@ -73,9 +84,9 @@ func sweep(parent string) {
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	errs := []error{os.RemoveAll(l.dir)}
+	errs := []error{os.RemoveAll(l.dir), l.dropDatabases()}
 	for _, s := range l.brokers {
-		if s.b != nil {
+		if s.b != nil && !s.b.External() {
 			errs = append(errs, s.b.Stop())
 		}
 	}
@@ -93,13 +104,67 @@ func (l *Lab) start(ctx context.Context, kind, conf, purpose string) (*broker.Br
 	}
 	l.mu.Unlock()
 	slot.once.Do(func() {
-		if raw, ok := l.External[kind]; ok {
+		if raw, ok := l.External[kind]; ok && purpose == "" {
 			slot.b, slot.err = broker.External(kind, raw)
 			return
 		}
 		slot.b, slot.err = broker.Start(ctx, broker.Options{Kind: kind, Setting: conf})
 	})
 	return slot.b, slot.err
+}
+
+// admission is the Redis of the sale's gate: one of our own where one can be
+// had, so that a Redis that was given by URL is asked for its queues alone.
+func (l *Lab) admission(ctx context.Context) (*broker.Broker, error) {
+	b, err := l.start(ctx, "redis", "aof-everysec", "admission")
+	if errors.Is(err, broker.ErrUnavailable) && l.External["redis"] != "" {
+		return l.start(ctx, "redis", "", "")
+	}
+	return b, err
+}
+
+// CheckExternal asks each broker that was given by URL, and that the settings
+// need, whether it serves, so that a wrong URL or password is one sentence
+// before anything is measured.
+func (l *Lab) CheckExternal(ctx context.Context, settings []Setting) error {
+	needed := map[string]bool{}
+	for _, s := range settings {
+		needed[s.Broker] = true
+		needed["postgres"] = needed["postgres"] || s.Broker != ""
+	}
+	for _, kind := range broker.Kinds() {
+		if l.External[kind] == "" || !needed[kind] {
+			continue
+		}
+		b, err := broker.External(kind, l.External[kind])
+		if err == nil {
+			err = b.Ready(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("--%s: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// unfit says in what a Redis that was given by URL is not what the setting is
+// about: the same commands on another durability are another setting. It is ""
+// where it fits.
+func unfit(s Setting, effective map[string]string) (string, error) {
+	if s.Broker != "redis" || s.Backend == "redis-pubsub" { // Pub/Sub stores nothing
+		return "", nil
+	}
+	_, conf, err := compose.SettingsFile(s.Broker, s.Conf)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(conf)) {
+		name, want, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if got := effective[name]; (name == "appendonly" || name == "appendfsync") && got != want {
+			return fmt.Sprintf("the Redis that was given by URL has %s %s, and this setting is about %s %s", name, got, name, want), nil
+		}
+	}
+	return "", nil
 }
 
 // broker returns the setting's broker; nil for the memory queue.
@@ -110,8 +175,9 @@ func (l *Lab) broker(ctx context.Context, s Setting) (*broker.Broker, error) {
 	return l.start(ctx, s.Broker, s.Conf, "")
 }
 
-// database makes a database of its own and returns its URL.
+// database makes a database of the run's own and returns its URL.
 func (l *Lab) database(ctx context.Context, name string) (string, error) {
+	name = l.name + "_" + name
 	pg, err := l.start(ctx, "postgres", "", "")
 	if err != nil {
 		return "", err
@@ -129,7 +195,35 @@ func (l *Lab) database(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	u.Path = "/" + name
+	if pg.External() {
+		l.mu.Lock()
+		l.databases = append(l.databases, name)
+		l.mu.Unlock()
+	}
 	return u.String(), nil
+}
+
+// dropDatabases leaves a PostgreSQL that was given by URL as it was found.
+func (l *Lab) dropDatabases() error {
+	if len(l.databases) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	names := l.databases
+	l.databases = nil
+	conn, err := pgx.Connect(ctx, l.External["postgres"])
+	if err != nil {
+		return fmt.Errorf("drop the databases %s: %w", strings.Join(names, ", "), err)
+	}
+	defer conn.Close(ctx)
+	var errs []error
+	for _, name := range names {
+		if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
+			errs = append(errs, fmt.Errorf("drop the database %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (l *Lab) nextTrial() uint32 { return l.trials.Add(1) }
@@ -160,6 +254,7 @@ func (l *Lab) queueURL(b *broker.Broker, s Setting, name string, extra ...string
 		}
 	}
 	q := strings.Join(query, "&")
+	name = l.name + "_" + name
 	if b == nil {
 		return "memory://" + name + "?" + q
 	}

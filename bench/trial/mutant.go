@@ -17,7 +17,8 @@ func Mutants() []string {
 	return []string{"ack-deleted", "ack-early", "drop-one-in-a-thousand", "deliver-one-twice"}
 }
 
-func checkMutant(name string) error {
+// CheckMutant refuses a name that is no mutant's; the empty one is none.
+func CheckMutant(name string) error {
 	if name != "" && !slices.Contains(Mutants(), name) {
 		return fmt.Errorf("unknown mutant %q: the mutants are %s", name, strings.Join(Mutants(), ", "))
 	}

@@ -142,7 +142,7 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 		if n.crash, err = fault.ParsePoint(c.CrashPoint, c.CrashAtNth); err != nil {
 			return err
 		}
-		if err := checkMutant(c.Mutant); err != nil {
+		if err := CheckMutant(c.Mutant); err != nil {
 			return err
 		}
 		effects, err := openEffects(opening, c.Effects)

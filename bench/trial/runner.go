@@ -117,6 +117,23 @@ func (r *Runner) cell(ctx context.Context, s Spec) (c Cell) {
 		}
 		return skip(VerdictInvalid, fmt.Sprintf("the broker did not start: %v", err))
 	}
+	if b != nil && b.External() {
+		if s.Fault == FaultBrokerKill {
+			return skip(VerdictSkipped, "the broker was given by URL: it is not ours to kill")
+		}
+		effective, err := b.Settings(ctx)
+		if err != nil {
+			return skip(VerdictInvalid, err.Error())
+		}
+		why, err := unfit(s.Setting, effective)
+		if err != nil {
+			return skip(VerdictInvalid, err.Error())
+		}
+		if why != "" {
+			c.EffectiveSettings = effective
+			return skip(VerdictSkipped, why)
+		}
+	}
 	if b != nil {
 		if c.Broker.Version, err = b.Version(ctx); err != nil {
 			return skip(VerdictInvalid, fmt.Sprintf("the broker does not tell its version: %v", err))

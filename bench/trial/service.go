@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"strings"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
@@ -24,6 +23,7 @@ type service struct {
 	lab      *Lab
 	trial    uint32
 	broker   *broker.Broker
+	gate     *broker.Broker // the Redis for admission; nil: in the service's process
 	queueURL string
 	argv     []string
 	driver   string // of its database, to look into from outside
@@ -70,11 +70,11 @@ func (l *Lab) newService(ctx context.Context, s Setting, connections int) (*serv
 	if err != nil {
 		return nil, err
 	}
-	gate, err := l.start(ctx, "redis", "aof-everysec", "admission")
+	gate, err := l.admission(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the Redis for admission: %w", err)
 	}
-	svc.driver, svc.dsn = "pgx", db
+	svc.driver, svc.dsn, svc.gate = "pgx", db, gate
 	svc.argv = append(svc.argv, "--db", db, "--redis", gate.URL())
 	return svc, nil
 }
@@ -192,7 +192,11 @@ func (s *service) settings(ctx context.Context) (map[string]string, error) {
 	}
 	m["database"] = db
 	m["admission"] = "in the service's process"
-	if strings.Contains(strings.Join(s.argv, " "), "--redis") {
+	switch {
+	case s.gate == nil:
+	case s.gate.External():
+		m["admission"] = "redis, given by URL"
+	default:
 		m["admission"] = "redis, aof-everysec"
 	}
 	m["rescan"] = "2s"

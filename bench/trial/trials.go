@@ -43,7 +43,7 @@ func (r *Runner) trials(ctx context.Context, s Spec, row Row, c *Cell) {
 		return
 	}
 	if s.Test == TestSale {
-		c.Expected = &Expected{Lost: row.Lost, Redelivered: row.Redelivered, Basis: row.Basis, Why: row.Why}
+		c.Expected = row.Expect(sum.facts)
 		c.Verdict, c.Note = judgeSale(row, sum.caps.Lossy(), c)
 		return
 	}
@@ -207,6 +207,7 @@ func (l *Lab) sale(ctx context.Context, s Spec, seed uint64) (*measured, error) 
 	}
 	m := &measured{caps: out.caps, settings: settings, rate: out.PerSecond, sale: out}
 	m.report.Sent, m.report.Accepted, m.report.Rejected, m.report.Unknown = out.Sent, out.Queued, out.Refused, out.Unanswered
+	m.report.Lost, m.report.EffectDuplicates = int64(out.LostOrders), int64(out.Double)
 	if out.Buyers < out.Stock {
 		m.invalid = append(m.invalid, "fewer buyers than stock: underselling would not show")
 	}

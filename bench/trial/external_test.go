@@ -1,0 +1,102 @@
+package trial
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"queuelab/bench/broker"
+)
+
+func TestARedisThatWasGivenIsMeasuredAsWhatItIsAndLeftAsItWas(t *testing.T) {
+	lab := newTestLab(t, "redis", "postgres")
+	given, err := broker.Start(t.Context(), broker.Options{Kind: "redis", Setting: "no-persistence"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { given.Stop() })
+	lab.External = map[string]string{"redis": given.URL()}
+	o, err := redis.ParseURL(given.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(o)
+	t.Cleanup(func() { c.Close() })
+	for _, name := range []string{"lab1", "sale2", "orders"} {
+		if err := c.RPush(t.Context(), name, "theirs").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	specs := specsFor(t, "redis-list/no-persistence", TestCrash, FaultNone, FaultBrokerKill)
+	specs = append(specs, specsFor(t, "redis-list/no-persistence", TestSale, FaultNone)...)
+	specs = append(specs, specsFor(t, "redis-streams/aof-always", TestCrash, FaultNone)...)
+	got := map[string]string{}
+	for _, cell := range measure(t, lab, specs) {
+		got[cell.Setting+" "+cell.Test+" "+cell.Fault] = cell.Verdict + ": " + strings.Join(cell.InvalidReasons, "; ")
+	}
+	want := map[string]string{
+		"no-persistence crash none":        "as expected: ",
+		"no-persistence crash broker-kill": "skipped: the broker was given by URL: it is not ours to kill",
+		"no-persistence sale none":         "as expected: ",
+		"aof-always crash none":            "skipped: the Redis that was given by URL has appendonly no, and this setting is about appendonly yes",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+	left, err := c.Keys(t.Context(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != 3 {
+		t.Errorf("got keys %v left in the given Redis, want the 3 that were there", left)
+	}
+}
+
+func TestAPostgresThatWasGivenIsLeftAsItWas(t *testing.T) {
+	lab := newTestLab(t, "postgres")
+	given, err := broker.Start(t.Context(), broker.Options{Kind: "postgres"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { given.Stop() })
+	lab.External = map[string]string{"postgres": given.URL()}
+	redisSetting := Setting{Backend: "redis-list", Broker: "redis"}
+	// A second run, at the same time or later, must not meet the effects of the first.
+	other := &Lab{External: lab.External, name: "queuelab_other", brokers: map[string]*brokerSlot{}}
+	var urls []string
+	for _, l := range []*Lab{lab, other} {
+		url, err := l.effectsDatabase(t.Context(), redisSetting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := l.effectsDatabase(t.Context(), redisSetting)
+		if err != nil || again != url {
+			t.Fatalf("got %q and %v, want one database for all trials of a run", again, err)
+		}
+		urls = append(urls, url)
+	}
+	if urls[0] == urls[1] || urls[0] == given.URL() {
+		t.Errorf("got the databases %q, want one for each run", urls)
+	}
+	for _, l := range []*Lab{lab, other} {
+		if err := l.dropDatabases(); err != nil {
+			t.Error(err)
+		}
+	}
+	e, err := openEffects(context.Background(), given.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var n int
+	if err := e.db.QueryRow(`SELECT count(*) FROM pg_database WHERE datname LIKE 'queuelab%'`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if n != 0 {
+		t.Errorf("got %d databases left, want none", n)
+	}
+}
