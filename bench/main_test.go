@@ -47,6 +47,7 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 		args []string
 		want string
 	}{
+		"no broker to be had":     {[]string{"run", "--suite", "smoke", "--tests", "crash", "--backends", "kafka", "--out", t.TempDir()}, "nothing was measured: "},
 		"unknown mutant":          {[]string{"run", "--mutant", "evil"}, "ack-deleted"},
 		"resume of another suite": {[]string{"run", "--suite", "smoke", "--out", old, "--resume"}, `its suite was "full"`},
 		"given broker is down":    {[]string{"run", "--out", t.TempDir(), "--tests", "crash", "--redis", "redis://127.0.0.1:1/0"}, "--redis: "},

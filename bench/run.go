@@ -156,11 +156,28 @@ func (c *runCmd) Run(e *env) error {
 		fmt.Fprintf(e.stderr, "queuelab: interrupted: %d of %d cells are finished and kept; go on with --out %s --resume\n", len(result.Cells), len(result.Cells)+len(specs)-progress.Finished(), c.Out)
 		return exitError(130)
 	}
-	for _, cell := range result.Cells {
-		if cell.Verdict == trial.VerdictContradiction || cell.Verdict == trial.VerdictInvalid {
-			fmt.Fprintf(e.stderr, "queuelab: %s/%s %s %s: %s: %s\n", cell.Backend, cell.Setting, cell.Test, cell.Fault, cell.Verdict, cell.Note)
+	return c.conclude(e, result.Cells)
+}
+
+// conclude says what is wrong, each thing once, and chooses the exit status.
+func (c *runCmd) conclude(e *env, cells []trial.Cell) (err error) {
+	said := map[string]bool{}
+	skipped, measured := "", len(cells) == 0
+	for _, cell := range cells {
+		switch cell.Verdict {
+		case trial.VerdictContradiction, trial.VerdictInvalid:
+			if !said[cell.Note] {
+				fmt.Fprintf(e.stderr, "queuelab: %s/%s %s %s: %s: %s\n", cell.Backend, cell.Setting, cell.Test, cell.Fault, cell.Verdict, cell.Note)
+			}
+			said[cell.Note] = true
 			err = exitError(3)
+		case trial.VerdictSkipped:
+			skipped = cell.Note
 		}
+		measured = measured || cell.Verdict != trial.VerdictSkipped && cell.Verdict != trial.VerdictNotApplicable
+	}
+	if !measured && skipped != "" {
+		return fmt.Errorf("nothing was measured: %s", skipped)
 	}
 	return err
 }

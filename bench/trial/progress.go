@@ -3,6 +3,7 @@ package trial
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,7 +70,9 @@ func (p *Progress) finish(s Spec, c Cell) {
 	if c.Verdict == VerdictInvalid || c.Verdict == VerdictContradiction {
 		line += ": " + c.Note
 		for _, r := range c.InvalidReasons {
-			line += "; " + r
+			if !strings.Contains(line, r) { // the note has one of them, and trials fail alike
+				line += "; " + r
+			}
 		}
 	}
 	p.mu.Unlock()
