@@ -73,9 +73,7 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 	}
 	in := ledger.Input{Records: records, Effects: effects, Confirm: t.caps.Confirm, KeyOf: load.Source{Keys: 1}.KeyOf}
 	if t.stranded {
-		for _, id := range ledger.Account(in).LostIDs {
-			in.Remaining = append(in.Remaining, id.String())
-		}
+		in.Remaining = remaining(ledger.Account(in).LostIDs, t.left)
 	}
 	m := &measured{report: ledger.Account(in), caps: t.caps, invalid: t.invalid}
 	if m.report.AckedBeforeEffect > 0 {
@@ -94,6 +92,20 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 	m.invalid = append(m.invalid, t.gate(m.facts)...)
 	m.settings, err = t.lab.effectiveSettings(ctx, t.broker, t.url)
 	return m, err
+}
+
+// remaining are those of the missing messages that the queue still holds: the
+// latest, and no more than it says there are, since the rest is lost. A queue
+// that does not tell (left < 0) may hold all of them.
+func remaining(missing []ledger.ID, left int64) []string {
+	if left >= 0 && left < int64(len(missing)) {
+		missing = missing[int64(len(missing))-left:]
+	}
+	ids := make([]string, len(missing))
+	for i, id := range missing {
+		ids[i] = id.String()
+	}
+	return ids
 }
 
 // gate says why a fault proves nothing: an idle victim, or a broker that did
