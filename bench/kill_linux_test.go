@@ -24,6 +24,7 @@ var buildBoth = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	brokertest.AtEnd(func() { os.RemoveAll(dir) })
 	for name, pkg := range map[string]string{"queuelab": "queuelab/bench", "seckill": "queuelab/app"} {
 		if msg, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), pkg).CombinedOutput(); err != nil {
 			return "", fmt.Errorf("build %s: %w: %s", name, err, msg)

@@ -43,6 +43,7 @@ var buildSeckill = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	brokertest.AtEnd(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "seckill")
 	if msg, err := exec.Command("go", "build", "-o", path, "queuelab/app").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the service: %w: %s", err, msg)

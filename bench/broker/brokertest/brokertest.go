@@ -20,6 +20,7 @@ import (
 var pool struct {
 	sync.Mutex
 	entries map[[2]string]*entry
+	atEnd   []func()
 }
 
 type entry struct {
@@ -47,6 +48,14 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// AtEnd has Main call f once all tests of this binary have run: for what they
+// share, such as a program that is built once.
+func AtEnd(f func()) {
+	pool.Lock()
+	defer pool.Unlock()
+	pool.atEnd = append(pool.atEnd, f)
 }
 
 // Start returns this test binary's broker of that kind and setting, and starts
