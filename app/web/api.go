@@ -44,7 +44,7 @@ type loginAnswer struct {
 
 func (s *Server) login(c *fiber.Ctx) error {
 	var in loginRequest
-	if err := decode(c.Body(), &in); err != nil {
+	if err := decode(c.BodyRaw(), &in); err != nil {
 		return err
 	}
 	if err := sale.CheckUser(in.User); err != nil {
@@ -77,7 +77,7 @@ func (s *Server) createVoucher(c *fiber.Ctx) error {
 		return failure(fiber.StatusUnauthorized, "unauthorized", "creating a voucher needs the operator token: Authorization: Bearer TOKEN")
 	}
 	var in voucherRequest
-	if err := decode(c.Body(), &in); err != nil {
+	if err := decode(c.BodyRaw(), &in); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)

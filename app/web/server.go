@@ -76,8 +76,13 @@ func New(o Options) *Server {
 	s.app.Get("/readyz", s.ready)
 	s.app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(o.Metrics.Registry, promhttp.HandlerOpts{})))
 	api := s.app.Group("/api", func(c *fiber.Ctx) error {
-		if len(c.Body()) > maxBody {
+		// The raw body everywhere: fiber's Body unpacks it first, however large it
+		// gets, and half a megabyte of gzip holds gigabytes.
+		if len(c.BodyRaw()) > maxBody {
 			return fiber.ErrRequestEntityTooLarge
+		}
+		if e := c.Get(fiber.HeaderContentEncoding); e != "" && e != "identity" {
+			return failure(fiber.StatusUnsupportedMediaType, "invalid", "send the body without a Content-Encoding")
 		}
 		return c.Next()
 	})

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -276,6 +278,20 @@ func TestBadInputIsAnAnswerAndNeverAFailure(t *testing.T) {
 				t.Errorf("got %d %s, want %d %s", status, body, tc.status, tc.code)
 			}
 		})
+	}
+}
+
+func TestAPackedBodyIsNotUnpacked(t *testing.T) {
+	l := newLab(t, "memory://orders", true)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	fmt.Fprint(z, `{"user":"alice"}`, strings.Repeat(" ", maxBody/2))
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	status, _, body := l.call("POST", "/api/login", packed.String(), "Content-Encoding: gzip")
+	if status != http.StatusUnsupportedMediaType || code(t, body) != "invalid" {
+		t.Errorf("got %d %s, want 415 invalid", status, body)
 	}
 }
 
