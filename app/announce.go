@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"queuelab/app/store"
 	"queuelab/queue"
 )
 
@@ -34,12 +35,12 @@ func (s *service) announce(w io.Writer) {
 		name = "memory"
 	}
 	if s.f.Redis != "" {
-		gate = redact(s.f.Redis)
+		gate = store.Redact(s.f.Redis)
 	}
-	fmt.Fprintf(w, "queue %s · database %s · admission %s\n", redact(name), redact(s.f.DB), gate)
+	fmt.Fprintf(w, "queue %s · database %s · admission %s\n", store.Redact(name), store.Redact(s.f.DB), gate)
 	missing := missingPromise(s.queue.Capabilities())
 	if missing != "" {
-		fmt.Fprintf(w, "careful: queue %s can lose orders: %s\n", redact(name), missing)
+		fmt.Fprintf(w, "careful: queue %s can lose orders: %s\n", store.Redact(name), missing)
 	}
 	if s.f.Redis == "" && s.queue.Capabilities().Shared {
 		fmt.Fprintln(w, "careful: admission in this process is not shared with other instances, and forgets unanswered publishes when it dies: use --redis")

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/url"
 	"sync"
 	"time"
 
@@ -78,7 +77,7 @@ func open(ctx context.Context, f *flags, stderr io.Writer) (_ *service, err erro
 		return nil, fmt.Errorf("queue: %w", err)
 	}
 	if missing := missingPromise(s.queue.Capabilities()); missing != "" && f.Queue != "" && !f.AllowLossy {
-		return nil, fmt.Errorf("queue %s can lose orders: %s; choose another one, or accept that with --allow-lossy", redact(f.Queue), missing)
+		return nil, fmt.Errorf("queue %s can lose orders: %s; choose another one, or accept that with --allow-lossy", store.Redact(f.Queue), missing)
 	}
 	s.backlog, _ = s.queue.(queue.Backlogger)
 	if s.store, err = store.Open(ctx, f.DB); err != nil {
@@ -249,12 +248,4 @@ func (s *service) close() {
 	if errs != nil {
 		s.log.Warn("closing", "error", errs)
 	}
-}
-
-// redact hides the password of a URL.
-func redact(raw string) string {
-	if u, err := url.Parse(raw); err == nil {
-		return u.Redacted()
-	}
-	return "(a URL that cannot be read)"
 }

@@ -42,7 +42,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	case "sqlite", "file":
 		return openSQLite(ctx, strings.TrimPrefix(rest, "//"))
 	}
-	return nil, fmt.Errorf("unknown database scheme %q: the known ones are postgres://USER@HOST/NAME and sqlite:PATH", scheme)
+	return nil, fmt.Errorf("database %s: want a URL such as postgres://USER@HOST/NAME or sqlite:PATH", Redact(rawURL))
 }
 
 func config() *gorm.Config {
@@ -66,11 +66,11 @@ func openPostgres(ctx context.Context, rawURL string) (*Store, error) {
 	}
 	db, err := gorm.Open(postgres.Open(dsn.String()), config())
 	if err != nil {
-		return nil, fmt.Errorf("database %s: %w", u.Redacted(), plain(err))
+		return nil, fmt.Errorf("database %s: %w", Redact(rawURL), plain(err))
 	}
 	s := &Store{write: db, read: db, name: "postgres"}
 	if err := s.prepare(ctx, db, pool); err != nil {
-		return nil, errors.Join(fmt.Errorf("database %s: %w", u.Redacted(), err), s.Close())
+		return nil, errors.Join(fmt.Errorf("database %s: %w", Redact(rawURL), err), s.Close())
 	}
 	if err := migratePostgres(ctx, db); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -115,11 +115,32 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
+// Redact hides the secrets of a URL that a user gave: its password, also as a
+// parameter, and all of what is no URL, such as PostgreSQL's "password=…".
+func Redact(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme == "" && strings.ContainsAny(rawURL, "@=") {
+		return "(not a URL)"
+	}
+	if q := u.Query(); q.Has("password") || q.Has("sslpassword") {
+		for _, name := range []string{"password", "sslpassword"} {
+			if q.Has(name) {
+				q.Set(name, "xxxxx")
+			}
+		}
+		u.RawQuery = q.Encode()
+	}
+	return u.Redacted()
+}
+
 // plain takes the reason out of pgx's account of every address that it tried.
 func plain(err error) error {
 	var refused *pgconn.PgError
 	var unreachable *net.OpError
+	var unread *pgconn.ParseConfigError
 	switch {
+	case errors.As(err, &unread) && unread.Unwrap() != nil:
+		return unread.Unwrap() // the rest quotes the URL
 	case errors.As(err, &refused):
 		return refused
 	case errors.As(err, &unreachable):

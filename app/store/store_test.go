@@ -370,12 +370,15 @@ func TestAWorkerNumberHasOneHolder(t *testing.T) {
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	for name, rawURL := range map[string]string{
-		"unknown scheme":    "mysql://u:secret@127.0.0.1/x",
-		"no server":         "postgres://u:secret@127.0.0.1:1/x",
-		"bad escape":        "postgres://u:se%cret@127.0.0.1:1/x",
-		"no file":           "sqlite:",
-		"no such directory": "sqlite:/nowhere/at/all.db",
-		"parameters":        "sqlite:x.db?mode=memory",
+		"unknown scheme":     "mysql://u:secret@127.0.0.1/x",
+		"no server":          "postgres://u:secret@127.0.0.1:1/x",
+		"password parameter": "postgres://u@127.0.0.1:1/x?password=secret",
+		"bad parameter":      "postgres://u@127.0.0.1:1/x?password=secret&sslmode=bad",
+		"not a URL":          "host=127.0.0.1 user=u password=secret",
+		"bad escape":         "postgres://u:se%cret@127.0.0.1:1/x",
+		"no file":            "sqlite:",
+		"no such directory":  "sqlite:/nowhere/at/all.db",
+		"parameters":         "sqlite:x.db?mode=memory",
 	} {
 		s, err := store.Open(t.Context(), rawURL)
 		if err == nil {
