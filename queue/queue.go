@@ -75,7 +75,7 @@ type Publisher interface {
 type Consumer interface {
 	// Receive blocks until there is at least one message, then returns those
 	// that are there, at most max, in order. It never returns none without an
-	// error. max must be at least 1.
+	// error. A max below 1 is an error at once.
 	//
 	// When ctx ends while Receive blocks it returns promptly with ctx.Err(), as
 	// it is, and swallows no message: what the broker had already handed over

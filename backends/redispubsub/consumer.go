@@ -200,6 +200,9 @@ func (c *consumer) put(i item) {
 
 // Receive implements queue.Consumer.
 func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
+	if max < 1 {
+		return nil, fmt.Errorf("redis-pubsub receive: max is %d, want at least 1", max)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

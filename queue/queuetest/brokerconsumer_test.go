@@ -39,6 +39,9 @@ var errDown = errors.New("fake broker: connection lost")
 
 func (c *fakeConsumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
 	b := c.q.b
+	if max < 1 {
+		return nil, errors.New("fake broker: max is below 1")
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

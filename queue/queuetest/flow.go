@@ -22,6 +22,7 @@ func flowCases() []testCase {
 		{name: "ALargeBodyArrivesOrIsRejected", run: largeBody},
 		{name: "ConcurrentPublishersLoseNothing", run: concurrentPublishers},
 		{name: "ReceiveReturnsAtMostMax", run: receiveMax},
+		{name: "AMaxBelowOneIsAnError", run: noMax},
 		{name: "OneKeyKeepsItsOrder", when: func(c queue.Capabilities) bool { return c.OrderedPerKey }, run: keyOrder},
 		{name: "AConsumerSeesWhatIsPublishedAfterItOpened", run: consumerReady},
 		{name: "ACancelledReceiveSwallowsNothing", run: cancelledReceive},
@@ -132,6 +133,18 @@ func concurrentPublishers(e *env) {
 	wg.Wait()
 	e.collect(all, c)
 	e.nothing(c, e.quiet)
+}
+
+func noMax(e *env) {
+	c, p := e.both(e.open())
+	e.publish(p, e.msgs(1, "")...)
+	for _, max := range []int{0, -1} {
+		ctx, cancel := e.deadline(e.prompt)
+		if ds, err := c.Receive(ctx, max); err == nil || ctx.Err() != nil {
+			e.Errorf("Receive with a max of %d: got %d deliveries and %v, want an error at once", max, len(ds), err)
+		}
+		cancel()
+	}
 }
 
 func receiveMax(e *env) {

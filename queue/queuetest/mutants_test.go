@@ -148,6 +148,15 @@ func brokenQueues() []mutant {
 				return c.Consumer.Receive(ctx, max+1)
 			}}
 		}),
+		m("receive waits for nothing at all", "AMaxBelowOneIsAnError", "want an error at once", func() *tampered {
+			return &tampered{receive: func(c *tamperedConsumer, ctx context.Context, max int) ([]*queue.Delivery, error) {
+				if max < 1 {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return c.Consumer.Receive(ctx, max)
+			}}
+		}),
 		m("receive returns nothing without an error", "ReceiveReturnsAtMostMax", "got 0 deliveries", func() *tampered {
 			n := 0
 			return &tampered{receive: func(c *tamperedConsumer, ctx context.Context, max int) ([]*queue.Delivery, error) {

@@ -2,6 +2,7 @@ package redisconn
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -36,6 +37,9 @@ func NewPuller[T any](read func(most int) ([]T, error), unblock func()) *Puller[
 
 // Receive returns at least one and at most the given number, or an error.
 func (p *Puller[T]) Receive(ctx context.Context, most int) ([]T, error) {
+	if most < 1 {
+		return nil, fmt.Errorf("redis: receive: max is %d, want at least 1", most)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
