@@ -139,18 +139,22 @@ func (t *crashTrial) consumer(ctx context.Context, process uint16, point string,
 	return t.node(ctx, process, nil, &ConsumeConfig{Consumers: 1, ReceiveMax: 1, Effects: t.db, CrashPoint: point, CrashAtNth: nth, Mutant: t.lab.Mutant})
 }
 
-// places of a consumer's death, by fault.
-var crashPlaces = map[string]string{
-	FaultNone:                  "",
-	FaultConsumerKillMidHandle: fault.MidHandle,
-	FaultConsumerKillBeforeAck: fault.BeforeAck,
+// crashPlace is where in its work a consumer dies under a fault; "": nowhere.
+func crashPlace(name string) string {
+	switch name {
+	case FaultConsumerKillMidHandle:
+		return fault.MidHandle
+	case FaultConsumerKillBeforeAck:
+		return fault.BeforeAck
+	}
+	return ""
 }
 
 // killConsumer lets a consumer kill itself at a named point under load, and a
 // second one take over.
 func (t *crashTrial) killConsumer(ctx context.Context) error {
 	n := t.spec.Load.Messages
-	victim, err := t.consumer(ctx, firstConsumer, crashPlaces[t.spec.Fault], int64(n/4))
+	victim, err := t.consumer(ctx, firstConsumer, crashPlace(t.spec.Fault), int64(n/4))
 	if err != nil {
 		return err
 	}
@@ -187,7 +191,7 @@ func (t *crashTrial) killProcess(ctx context.Context) error {
 	victim, err := t.node(ctx, firstConsumer,
 		&ProduceConfig{Rate: t.spec.Load.Rate, Count: n, Payload: t.spec.Load.Payload, Keys: 1},
 		// Handlers slower than the load, so that there is a backlog to lose.
-		&ConsumeConfig{Consumers: 1, ReceiveMax: 1, Effects: t.db, CrashPoint: crashPlaces[t.spec.Fault], CrashAtNth: int64(n / 8), HandleDelay: 4 * time.Millisecond, Mutant: t.lab.Mutant})
+		&ConsumeConfig{Consumers: 1, ReceiveMax: 1, Effects: t.db, CrashPoint: crashPlace(t.spec.Fault), CrashAtNth: int64(n / 8), HandleDelay: 4 * time.Millisecond, Mutant: t.lab.Mutant})
 	if err != nil {
 		return err
 	}

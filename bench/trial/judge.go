@@ -148,15 +148,18 @@ func (t *crashTrial) gatherFacts(records []ledger.Record) Facts {
 	}
 	delivered := map[ledger.ID]bool{} // to the victim, or to anyone before the fault
 	done := map[ledger.ID]bool{}
+	early := map[ledger.ID]bool{} // sent before the heal
 	for _, r := range records {
 		switch {
+		case r.Event == ledger.Intent && r.At <= healed:
+			early[r.ID()] = true
 		case r.Event == ledger.Delivered && r.At <= struck:
 			delivered[r.ID()] = true
 		case r.Event == ledger.Effect && r.At <= struck:
 			done[r.ID()] = true
 		}
 	}
-	var missed int64 // accepted before the heal, and not delivered before the fault
+	var missed int64 // sent before the heal, accepted, and not delivered before the fault
 	for _, r := range records {
 		if r.Event != ledger.Accepted {
 			continue
@@ -164,10 +167,13 @@ func (t *crashTrial) gatherFacts(records []ledger.Record) Facts {
 		if r.Producer == secondProducer {
 			t.secondAccepted++
 		}
+		if !early[r.ID()] {
+			continue // whoever is not heard now is no victim of the fault
+		}
 		if r.Arg == 1 { // the queue counts receivers, and there was none
 			f.Unheard++
 		}
-		if r.At <= healed && !delivered[r.ID()] {
+		if !delivered[r.ID()] {
 			missed++
 		}
 	}

@@ -57,19 +57,26 @@ func (l *Lab) latency(ctx context.Context, s Spec) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.rate = s.Load.Rate
-	// A load that was not held gives the latency of another load.
+	m.holdsLoad(s.Load.Rate)
+	return m, nil
+}
+
+// holdsLoad says where the load was not the offered one: its latency is that of
+// another load.
+func (m *measured) holdsLoad(rate float64) {
+	m.rate = rate
 	achieved := float64(m.report.Sent) / m.sending.Seconds()
 	late := time.Duration(m.report.Lateness.ValueAtQuantile(99))
 	switch {
+	case m.report.Accepted < m.report.Sent:
+		m.saturated = fmt.Sprintf("%d of %d messages were not accepted, and so are in no percentile", m.report.Sent-m.report.Accepted, m.report.Sent)
 	case m.draining > time.Second:
-		m.saturated = fmt.Sprintf("a backlog grew, since the consumer takes less than %.0f/s: the last message came %v after the last was sent", s.Load.Rate, m.draining.Round(time.Millisecond))
-	case achieved < 0.99*s.Load.Rate:
-		m.saturated = fmt.Sprintf("offered %.0f/s, sent %.0f/s", s.Load.Rate, achieved)
+		m.saturated = fmt.Sprintf("a backlog grew, since the consumer takes less than %.0f/s: the last message came %v after the last was sent", rate, m.draining.Round(time.Millisecond))
+	case achieved < 0.99*rate:
+		m.saturated = fmt.Sprintf("offered %.0f/s, sent %.0f/s", rate, achieved)
 	case late > 10*time.Millisecond:
 		m.saturated = fmt.Sprintf("the generator ran late, as on a busy machine: 1 %% of the messages left more than %v after they were due", late.Round(time.Millisecond))
 	}
-	return m, nil
 }
 
 // throughput is a closed loop: as fast as answers come, while no more than a
@@ -115,7 +122,8 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 	if err := node.tell("drain"); err != nil {
 		return nil, err
 	}
-	if _, err := node.await(ctx, "drained"); err != nil {
+	drained, err := node.await(ctx, "drained")
+	if err != nil {
 		return nil, err
 	}
 	if err := node.stop(ctx); err != nil {
@@ -127,6 +135,9 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 	}
 	m := &measured{caps: *ready.Caps}
 	m.account(records, s)
+	if drained.Error != "" {
+		m.invalid = append(m.invalid, drained.Error)
+	}
 	m.settings, err = l.effectiveSettings(ctx, b, raw)
 	return m, err
 }

@@ -104,6 +104,7 @@ type node struct {
 	out *json.Encoder
 
 	received atomic.Int64
+	accepted atomic.Int64 // by the queue, once all is sent
 }
 
 func (n *node) tell(e NodeEvent) {
@@ -185,6 +186,7 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 						report(fmt.Errorf("produce: %w", err))
 						return
 					}
+					n.accepted.Store(stats.Accepted)
 					n.tell(NodeEvent{Event: "produced", Stats: &stats})
 				})
 			case open && cmd == "backlog":
@@ -195,8 +197,11 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 				n.tell(NodeEvent{Event: "backlog", Backlog: left})
 			case open && cmd == "drain":
 				wg.Go(func() {
-					n.awaitQuiet(receiving)
-					n.tell(NodeEvent{Event: "drained"})
+					e := NodeEvent{Event: "drained"}
+					if !n.awaitQuiet(receiving) {
+						e.Error = fmt.Sprintf("messages still came %v after the last was sent", drainDeadline)
+					}
+					n.tell(e)
 				})
 			case open && cmd != "stop":
 				return fmt.Errorf("node: unknown command %q", cmd)
@@ -227,20 +232,31 @@ func lookInto(ctx context.Context, q queue.Queue) (int64, error) {
 	return max(b.Ready, 0) + max(b.InFlight, 0), nil
 }
 
-// awaitQuiet returns once nothing has been received for half a second, or
-// after half a minute.
-func (n *node) awaitQuiet(ctx context.Context) {
+const drainDeadline = 2 * time.Minute
+
+// awaitQuiet returns once nothing has come for half a second and nothing is
+// missing, or for five seconds where something is: a broker that stalls has
+// lost nothing. It reports false where that takes longer than drainDeadline.
+func (n *node) awaitQuiet(ctx context.Context) bool {
 	last, since, began := int64(-1), time.Now(), time.Now()
-	for time.Since(since) < 500*time.Millisecond && time.Since(began) < 30*time.Second {
-		if now := n.received.Load(); now != last {
+	for time.Since(began) < drainDeadline {
+		now, quiet := n.received.Load(), 500*time.Millisecond
+		if now != last {
 			last, since = now, time.Now()
+		}
+		if now < n.accepted.Load() {
+			quiet = 5 * time.Second
+		}
+		if time.Since(since) >= quiet {
+			return true
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return true // nobody waits for the answer
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+	return false
 }
 
 func (n *node) produce(ctx context.Context, p queue.Publisher) (load.Stats, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
@@ -59,7 +60,7 @@ func (l *Lab) newService(ctx context.Context, s Setting, connections int) (*serv
 	token := randomToken()
 	svc.client = newSaleClient("http://"+listen, token, connections)
 	svc.argv = []string{l.Seckill, "--listen", listen, "--queue", svc.queueURL, "--operator-token", token,
-		"--trust-user-header", "--allow-lossy", "--rescan", "2s"}
+		"--trust-user-header", "--allow-lossy", "--rescan", "2s", "--lanes", strconv.Itoa(saleLanes)}
 	if b == nil {
 		path := filepath.Join(l.dir, fmt.Sprintf("trial-%d-sale.db", trial))
 		svc.driver, svc.dsn = "sqlite", "file:"+path+"?mode=ro"
@@ -78,6 +79,9 @@ func (l *Lab) newService(ctx context.Context, s Setting, connections int) (*serv
 	svc.argv = append(svc.argv, "--db", db, "--redis", gate.URL())
 	return svc, nil
 }
+
+// saleLanes is how many batches of orders the service decides at once.
+const saleLanes = 4
 
 // saleQuery are the client's parameters in a sale: leases short enough for a
 // dead service's orders to come back before the buyers' deadline.
@@ -107,22 +111,25 @@ func (s *service) start(ctx context.Context) error {
 }
 
 // killMidSale kills the service once so many orders have been admitted, and
-// starts it again. It returns for how long it was not there.
-func (s *service) killMidSale(ctx context.Context, door *clicks, admitted int64) (int64, error) {
+// starts it again. It notes how far the sale was, and for how long the service
+// was not there.
+func (s *service) killMidSale(ctx context.Context, door *clicks, admitted int64, out *saleOutcome) error {
 	err := waitFor(ctx, fmt.Sprintf("%d admitted orders", admitted), 30*time.Second, time.Millisecond, func() (bool, error) {
 		return door.queued.Load() >= admitted, nil
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	killed := ledger.Now()
 	if err := s.process.kill(); err != nil {
-		return 0, err
+		return err
 	}
+	out.QueuedAtKill = door.queued.Load()
 	if err := s.start(ctx); err != nil {
-		return 0, fmt.Errorf("restart the service: %w", err)
+		return fmt.Errorf("restart the service: %w", err)
 	}
-	return (ledger.Now() - killed) / 1e6, nil
+	out.RecoveryMillis = (ledger.Now() - killed) / 1e6
+	return nil
 }
 
 // audit counts what is in the database, not what the service says. Orders whose

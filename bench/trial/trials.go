@@ -38,27 +38,30 @@ func (r *Runner) trials(ctx context.Context, s Spec, row Row, c *Cell) {
 		c.Note = "no valid trial: " + firstOf(c.InvalidReasons)
 		return
 	}
-	if sum.saturated != "" {
-		c.Verdict, c.Note = VerdictSaturated, sum.saturated
-		return
-	}
+	c.Expected = row.Expect(sum.facts)
 	if s.Test == TestSale {
-		c.Expected = row.Expect(sum.facts)
 		c.Verdict, c.Note = judgeSale(row, sum.caps.Lossy(), c)
 		return
 	}
-	c.Expected = row.Expect(sum.facts)
-	c.Verdict, c.Note = Verdict(row, sum.facts, c.Counts, c.Valid)
-	if sum.damage != "" {
-		c.Verdict, c.Note = VerdictContradiction, sum.damage
-		return
-	}
+	c.Verdict, c.Note = sum.verdict(row, c.Counts)
+}
+
+// verdict judges the sums of the counts, and each trial by itself.
+func (t *tally) verdict(row Row, sums ledger.Counts) (verdict, note string) {
+	verdict, note = Verdict(row, t.facts, sums, len(t.each))
 	// A sum can hide what a single trial shows.
-	for _, m := range sum.each {
-		if v, note := Verdict(row, m.facts, m.report.Counts, 1); v == VerdictContradiction || v == VerdictOracleUpdate && c.Verdict == VerdictAsExpected {
-			c.Verdict, c.Note = v, note
+	for _, m := range t.each {
+		if v, n := Verdict(row, m.facts, m.report.Counts, 1); v == VerdictContradiction || v == VerdictOracleUpdate && verdict == VerdictAsExpected {
+			verdict, note = v, n
 		}
 	}
+	switch {
+	case t.damage != "":
+		return VerdictContradiction, t.damage
+	case t.saturated != "" && verdict != VerdictContradiction: // too much load is no excuse for a loss
+		return VerdictSaturated, t.saturated
+	}
+	return verdict, note
 }
 
 func firstOf(reasons []string) string {
@@ -134,7 +137,7 @@ func (t *tally) fill(s Spec, c *Cell) {
 	case TestThroughput:
 		c.LoopModel = "closed"
 	case TestSale:
-		c.LoopModel, c.PayloadBytes = "closed", 0
+		c.LoopModel, c.PayloadBytes, c.Concurrency = "closed", 0, saleLanes
 	case TestCrash:
 		if s.Setting.Backend == "rabbitmq" {
 			c.Prefetch = s.Load.Prefetch
@@ -211,8 +214,11 @@ func (l *Lab) sale(ctx context.Context, s Spec, seed uint64) (*measured, error) 
 	if out.Buyers < out.Stock {
 		m.invalid = append(m.invalid, "fewer buyers than stock: underselling would not show")
 	}
-	if out.Queued == 0 {
+	switch {
+	case out.Queued == 0:
 		m.invalid = append(m.invalid, "no buyer was admitted")
+	case s.Fault == FaultServiceKill && out.QueuedAtKill >= int64(out.Stock):
+		m.invalid = append(m.invalid, "the sale was over when the service was killed")
 	}
 	return m, nil
 }

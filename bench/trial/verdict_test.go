@@ -1,0 +1,113 @@
+package trial
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"queuelab/bench/ledger"
+)
+
+// history makes the records of messages of one producer: sent and accepted at
+// the given times, heard by nobody where heard is false.
+func history(producer uint16, sent, accepted int64, n int, heard bool) []ledger.Record {
+	receivers := uint32(1)
+	if heard {
+		receivers = 2
+	}
+	var rs []ledger.Record
+	for i := range n {
+		r := ledger.Record{Trial: 1, Producer: producer, Seq: uint64(i)}
+		r.Event, r.At = ledger.Intent, sent
+		rs = append(rs, r)
+		r.Event, r.At, r.Arg = ledger.Accepted, accepted, receivers
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+func TestWhatNobodyHearsAfterTheHealIsNoVictimOfTheFault(t *testing.T) {
+	settings, err := SelectSettings("redis-pubsub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := &crashTrial{spec: Spec{Setting: settings[0], Fault: FaultBrokerKill}}
+	const struck, healed = 100, 200
+	rs := history(producerProcess, 50, 60, 40, false)
+	rs = append(rs, ledger.Record{Event: ledger.FaultConfirmed, At: struck}, ledger.Record{Event: ledger.FaultHealed, At: healed})
+	// Sent before the heal, answered after it: nobody need have heard it.
+	rs = append(rs, history(firstConsumer, 150, 250, 3, false)...)
+	rs = append(rs, history(secondProducer, 300, 310, 20, false)...)
+	f := trial.gatherFacts(rs)
+	if f.Unheard != 43 || f.Published != 43 || trial.secondAccepted != 20 {
+		t.Errorf("got %d unheard, %d published, %d accepted after the heal, want 43, 43 and 20", f.Unheard, f.Published, trial.secondAccepted)
+	}
+	row, err := Lookup("redis-pubsub/default", FaultBrokerKill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, note := Verdict(row, f, ledger.Counts{Sent: 63, Accepted: 63, Lost: 63}, 1); got != VerdictContradiction {
+		t.Errorf("a subscriber that hears nothing after the heal: got %s (%s), want a contradiction", got, note)
+	}
+}
+
+func TestALoadThatWasNotHeldExcusesNoLoss(t *testing.T) {
+	row, err := Lookup("kafka/acks-all", FaultNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lost, want := range map[int64]string{0: VerdictSaturated, 1: VerdictContradiction} {
+		m := &measured{saturated: "offered 1000/s, sent 900/s"}
+		m.report.Sent, m.report.Accepted, m.report.Lost = 100, 100, lost
+		var sum tally
+		sum.add(m)
+		if got, note := sum.verdict(row, m.report.Counts); got != want {
+			t.Errorf("%d lost: got %s (%s), want %s", lost, got, note, want)
+		}
+	}
+}
+
+func TestASaleMayLoseOrdersOnlyWhereOracleAndQueueBothSaySo(t *testing.T) {
+	for _, c := range []struct {
+		setting, fault string
+		lossy          bool
+		want           string
+	}{
+		{"memory/bounded", FaultServiceKill, true, VerdictAsExpected},
+		{"memory/bounded", FaultServiceKill, false, VerdictContradiction}, // it claims more than its row
+		{"memory/bounded", FaultNone, true, VerdictContradiction},
+		{"kafka/acks-all", FaultServiceKill, true, VerdictContradiction}, // it claims less than its row
+		{"kafka/acks-all", FaultServiceKill, false, VerdictContradiction},
+	} {
+		row, err := Lookup(c.setting, c.fault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cell := &Cell{Fault: c.fault, Valid: 1, Sale: &Sale{Buyers: 20, Stock: 10, Sold: 9, Undersold: 1, LostOrders: 1}}
+		if got, note := judgeSale(row, c.lossy, cell); got != c.want {
+			t.Errorf("%s under %s, lossy %v: got %s (%s), want %s", c.setting, c.fault, c.lossy, got, note, c.want)
+		}
+	}
+}
+
+func TestAStallOfTheBrokerDoesNotEndTheDrain(t *testing.T) {
+	n := &node{}
+	n.accepted.Store(2)
+	n.received.Store(1)
+	late := time.AfterFunc(700*time.Millisecond, func() { n.received.Add(1) })
+	defer late.Stop()
+	if !n.awaitQuiet(context.Background()) || n.received.Load() != 2 {
+		t.Errorf("got %d received when the drain ended, want 2", n.received.Load())
+	}
+}
+
+func TestALatencyLeavesNoMessageOutSilently(t *testing.T) {
+	m := &measured{sending: time.Second}
+	m.report = ledger.Account(ledger.Input{Records: history(1, 0, 10, 9, true)})
+	m.report.Sent++
+	m.holdsLoad(9)
+	if !strings.Contains(m.saturated, "1 of 10 messages were not accepted") {
+		t.Errorf("got %q, want it to say that one message is in no percentile", m.saturated)
+	}
+}
