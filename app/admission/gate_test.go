@@ -95,6 +95,54 @@ var gateCases = map[string]func(*testing.T, sale.Gate){
 			t.Errorf("got loaded %v, %v, want false", ok, err)
 		}
 	},
+	"a confirmed order that the gate forgot takes its unit": func(t *testing.T, g sale.Gate) {
+		v := open(2, nil)
+		load(t, g, v) // as after a loss, with the order in flight
+		lost := reservation(v, 1, "u")
+		for range 2 {
+			if err := g.Settle(t.Context(), lost); err != nil {
+				t.Fatal(err)
+			}
+			wantLeft(t, g, v, 1)
+		}
+		admit(t, g, reservation(v, 2, "u"), sale.AlreadyBought, 1)
+	},
+	"a confirmed order whose unit was given back takes it again": func(t *testing.T, g sale.Gate) {
+		v := open(2, nil)
+		load(t, g, v)
+		r := reservation(v, 1, "u")
+		admit(t, g, r, sale.Admitted, 1)
+		if ok, err := g.Release(t.Context(), r); !ok || err != nil {
+			t.Fatalf("release: got %v, %v, want true", ok, err)
+		}
+		if err := g.Settle(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		wantLeft(t, g, v, 1)
+	},
+	"a confirmed order takes the unit of the same buyer's next one": func(t *testing.T, g sale.Gate) {
+		v := open(2, nil)
+		load(t, g, v)
+		second := reservation(v, 2, "u")
+		admit(t, g, second, sale.Admitted, 2)
+		if err := g.Settle(t.Context(), reservation(v, 1, "u")); err != nil {
+			t.Fatal(err)
+		}
+		// It fails in the database, where the first one stands.
+		if ok, err := g.Release(t.Context(), second); ok || err != nil {
+			t.Fatalf("release: got %v, %v, want false", ok, err)
+		}
+		wantLeft(t, g, v, 1)
+		wantMark(t, g, second, false)
+	},
+	"a confirmed order that was counted when the gate was loaded takes nothing more": func(t *testing.T, g sale.Gate) {
+		v := open(3, func(v *sale.Voucher) { v.Left = 2 })
+		load(t, g, v)
+		if err := g.Settle(t.Context(), reservation(v, 1, "u")); err != nil {
+			t.Fatal(err)
+		}
+		wantLeft(t, g, v, 2)
+	},
 	"before the window it has not started": func(t *testing.T, g sale.Gate) {
 		v := open(1, func(v *sale.Voucher) { v.Begin = time.Now().Add(time.Minute) })
 		load(t, g, v)

@@ -3,5 +3,5 @@
 if redis.call('HEXISTS', KEYS[1], 'stock') == 1 then return 0 end
 local left = tonumber(ARGV[1]) - redis.call('HLEN', KEYS[2])
 left = math.max(0, math.min(left, tonumber(ARGV[2])))
-redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', left), 'begin', ARGV[3], 'end', ARGV[4])
+redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', left), 'units', ARGV[1], 'begin', ARGV[3], 'end', ARGV[4])
 return 1

@@ -21,6 +21,7 @@ type Memory struct {
 
 type voucher struct {
 	loaded     bool
+	units      int64 // when the sale began
 	stock      int64
 	begin, end time.Time
 	buyers     map[string]sale.ID
@@ -91,7 +92,12 @@ func (m *Memory) Settle(_ context.Context, rs ...sale.Reservation) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range rs {
-		delete(m.voucher(r.VoucherID).marks, r.OrderID)
+		v := m.create(r.VoucherID)
+		delete(v.marks, r.OrderID)
+		if v.buyers[r.UserID] != r.OrderID {
+			v.buyers[r.UserID] = r.OrderID
+			v.stock = min(v.stock, max(0, v.units-int64(len(v.buyers))))
+		}
 	}
 	return nil
 }
@@ -168,6 +174,7 @@ func (m *Memory) Load(_ context.Context, offer sale.Voucher) (bool, error) {
 		return false, nil
 	}
 	v.loaded, v.begin, v.end = true, offer.Begin, offer.End
+	v.units = offer.Stock
 	v.stock = max(0, min(offer.Stock-int64(len(v.buyers)), offer.Left))
 	return true, nil
 }

@@ -7,7 +7,7 @@
 // All keys of a voucher share a hash tag, so that they are in one slot of a
 // cluster:
 //
-//	seckill:{VOUCHER}:sale    hash    stock (units left), begin, end (Unix ms)
+//	seckill:{VOUCHER}:sale    hash    stock (units left), units (when the sale began), begin, end (Unix ms)
 //	seckill:{VOUCHER}:buyers  hash    user -> order that holds the user's unit
 //	seckill:{VOUCHER}:marks   hash    order -> "ms|message body", until the order is committed
 //	seckill:{VOUCHER}:due     zset    order by the time at which its mark was set, or is looked at again
@@ -36,6 +36,8 @@ var (
 	admitSource string
 	//go:embed release.lua
 	releaseSource string
+	//go:embed settle.lua
+	settleSource string
 	//go:embed stale.lua
 	staleSource string
 	//go:embed load.lua
@@ -44,8 +46,8 @@ var (
 
 // Redis is a gate that all instances share.
 type Redis struct {
-	client                      *redis.Client
-	admit, release, stale, open *redis.Script
+	client                              *redis.Client
+	admit, settle, release, stale, open *redis.Script
 }
 
 // OpenRedis connects to redis://[user:password@]host:port/db and checks that
@@ -82,7 +84,7 @@ func OpenRedis(ctx context.Context, rawURL string) (*Redis, error) {
 // closes the client.
 func NewRedis(client *redis.Client) *Redis {
 	return &Redis{client: client, admit: redis.NewScript(admitSource), release: redis.NewScript(releaseSource),
-		stale: redis.NewScript(staleSource), open: redis.NewScript(loadSource)}
+		settle: redis.NewScript(settleSource), stale: redis.NewScript(staleSource), open: redis.NewScript(loadSource)}
 }
 
 func key(voucher sale.ID, what string) string { return "seckill:{" + voucher.String() + "}:" + what }
@@ -116,18 +118,14 @@ func (g *Redis) Admit(ctx context.Context, r sale.Reservation) (sale.Verdict, sa
 
 // Settle implements sale.Gate.
 func (g *Redis) Settle(ctx context.Context, rs ...sale.Reservation) error {
-	if len(rs) == 0 {
-		return nil
+	args := map[sale.ID][]any{}
+	for _, r := range rs {
+		args[r.VoucherID] = append(args[r.VoucherID], r.UserID, r.OrderID.String())
 	}
-	_, err := g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, r := range rs {
-			p.HDel(ctx, key(r.VoucherID, "marks"), r.OrderID.String())
-			p.ZRem(ctx, key(r.VoucherID, "due"), r.OrderID.String())
+	for v, a := range args {
+		if err := g.settle.Run(ctx, g.client, keys(v), a...).Err(); err != nil {
+			return fmt.Errorf("settle script: %w", err)
 		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("clear marks: %w", err)
 	}
 	return nil
 }

@@ -50,8 +50,10 @@ type Gate interface {
 	// again, and nothing more is taken.
 	Admit(ctx context.Context, r Reservation) (Verdict, ID, error)
 
-	// Settle clears the pending marks of orders that are in the database. The
-	// buyers keep their units.
+	// Settle clears the pending marks of orders that are confirmed in the
+	// database. Their buyers keep their units, and get them where the gate does
+	// not know of the order: it forgot, or gave the unit back too early. From
+	// then on its stock is right again.
 	Settle(ctx context.Context, rs ...Reservation) error
 
 	// Release gives the unit back and clears the buyer and the mark, if this

@@ -29,7 +29,7 @@ const (
 // are busy) until the queue says that nothing is in flight, at most DrainWait.
 // What slips through (a queue that cannot tell, or does not get empty) is
 // caught by the database: its stock never goes below zero, and the order that
-// finds none fails and says so.
+// finds none fails and says so. Settle then puts the gate right.
 type Loader struct {
 	Gate      Gate
 	Store     Store
