@@ -223,7 +223,7 @@ func TestSomeFindingsNoRowExcuses(t *testing.T) {
 		{FaultServiceKill, ledger.Counts{RejectedDelivered: 2}, VerdictContradiction, "2 rejected, yet delivered"},
 		{FaultServiceKill, ledger.Counts{Stranded: 3}, VerdictContradiction, "3 stranded"},
 		{FaultServiceKill, ledger.Counts{EffectDuplicates: 3, Redelivered: 1, ProducerDuplicates: 1}, VerdictContradiction, "1 effects more"},
-		{FaultServiceKill, ledger.Counts{EffectDuplicates: 2, Redelivered: 1, ProducerDuplicates: 1, Recovered: 1, Lost: 5}, VerdictAsExpected, "5 lost in 1 trials"},
+		{FaultServiceKill, ledger.Counts{EffectDuplicates: 2, Redelivered: 1, ProducerDuplicates: 1, Recovered: 1, Lost: 5}, VerdictAsExpected, "5 lost in 1 trial"},
 		{FaultNone, ledger.Counts{ProducerDuplicates: 1}, VerdictContradiction, "1 producer duplicates"},
 		{FaultNone, ledger.Counts{EffectDuplicates: 1, ProducerDuplicates: 1}, VerdictContradiction, "1 effect duplicates"},
 	} {

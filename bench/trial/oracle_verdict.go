@@ -46,11 +46,11 @@ func Verdict(r Row, f Facts, c ledger.Counts, valid int) (verdict, note string) 
 	return found.verdict(r, valid, func() string {
 		switch {
 		case r.Lost == anything:
-			return fmt.Sprintf("%d lost in %d trials, and nothing was promised", c.Lost, valid)
+			return fmt.Sprintf("%d lost in %s, and nothing was promised", c.Lost, plural(valid, "trial"))
 		case c.Lost > 0:
-			return fmt.Sprintf("%d lost in %d trials, as the bound of %s says", c.Lost, valid, between(b.LostAtLeast, b.LostAtMost))
+			return fmt.Sprintf("%d lost in %s, as the bound of %s says", c.Lost, plural(valid, "trial"), between(b.LostAtLeast, b.LostAtMost))
 		}
-		return fmt.Sprintf("0 lost in %d trials: %s", valid, excludedNote(valid))
+		return fmt.Sprintf("0 lost in %s: %s", plural(valid, "trial"), excludedNote(valid))
 	})
 }
 
@@ -105,7 +105,7 @@ func (fs *findings) verdict(r Row, valid int, asExpected func() string) (string,
 	case len(fs.wrong) > 0:
 		return VerdictOracleUpdate, all + ": the row was deduced, not measured"
 	case len(fs.missing) > 0:
-		return VerdictNotReproduced, fmt.Sprintf("%s in %d trials: %s", all, valid, excludedNote(valid))
+		return VerdictNotReproduced, fmt.Sprintf("%s in %s: %s", all, plural(valid, "trial"), excludedNote(valid))
 	}
 	return VerdictAsExpected, asExpected()
 }
