@@ -70,7 +70,7 @@ type crashTrial struct {
 	caps           queue.Capabilities
 	facts          Facts
 	stranded       bool  // the queue did not run dry in time
-	left           int64 // what it then still held
+	left           int64 // what the queue still held at the end
 	secondAccepted int   // of the messages after the heal
 	invalid        []string
 }
@@ -338,7 +338,13 @@ func (t *crashTrial) finish(ctx context.Context, producer *child) error {
 			return err
 		}
 	}
-	return nil
+	if t.watch == nil || t.stranded {
+		return nil
+	}
+	// What a consumer had taken in advance shows only now that it is given back.
+	left, err := lookInto(ctx, t.watch)
+	t.left = left
+	return err
 }
 
 func (t *crashTrial) mark(e ledger.Event) {

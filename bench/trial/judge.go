@@ -82,6 +82,9 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 	if kept := t.left - m.report.Stranded; t.stranded && kept > 0 {
 		m.damage = fmt.Sprintf("the queue still holds %d messages that were handled and acked: an ack does not settle", kept)
 	}
+	if !t.stranded && t.left > 0 && m.report.Lost > 0 {
+		m.invalid = append(m.invalid, fmt.Sprintf("the drain ended early: the queue still holds %d messages, so that what is lost is not known", t.left))
+	}
 	m.facts = t.gatherFacts(records)
 	if err := m.report.Conservation; err != nil {
 		m.invalid = append(m.invalid, "the ledger does not balance: "+err.Error())

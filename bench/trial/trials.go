@@ -58,6 +58,8 @@ func (t *tally) verdict(row Row, sums ledger.Counts) (verdict, note string) {
 	switch {
 	case t.damage != "":
 		return VerdictContradiction, t.damage
+	case row.Fault == FaultNone && t.caps.OrderedPerKey && sums.Reordered > 0 && verdict != VerdictContradiction:
+		return VerdictContradiction, fmt.Sprintf("%d reordered without a fault, and the queue claims to keep the order of a key", sums.Reordered)
 	case t.saturated != "" && verdict != VerdictContradiction: // too much load is no excuse for a loss
 		return VerdictSaturated, t.saturated
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"queuelab/bench/ledger"
+	"queuelab/queue"
 )
 
 // history makes the records of messages of one producer: sent and accepted at
@@ -64,6 +65,34 @@ func TestALoadThatWasNotHeldExcusesNoLoss(t *testing.T) {
 		sum.add(m)
 		if got, note := sum.verdict(row, m.report.Counts); got != want {
 			t.Errorf("%d lost: got %s (%s), want %s", lost, got, note, want)
+		}
+	}
+}
+
+func TestAnOrderThatIsClaimedAndNotKeptIsAContradiction(t *testing.T) {
+	for _, c := range []struct {
+		fault   string
+		claimed bool
+		want    string
+	}{
+		{FaultNone, true, VerdictContradiction},
+		{FaultNone, false, VerdictAsExpected},
+		{FaultConsumerKillMidHandle, true, VerdictAsExpected}, // what comes again comes late
+	} {
+		row, err := Lookup("kafka/acks-all", c.fault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &measured{caps: queue.Capabilities{OrderedPerKey: c.claimed}}
+		if c.fault != FaultNone {
+			m.facts = Facts{InHand: 1, Killed: 1}
+			m.report.Redelivered = 1
+		}
+		m.report.Reordered = 1
+		var sum tally
+		sum.add(m)
+		if got, note := sum.verdict(row, m.report.Counts); got != c.want {
+			t.Errorf("claimed %v, under %s: got %s (%s), want %s", c.claimed, c.fault, got, note, c.want)
 		}
 	}
 }
