@@ -97,7 +97,7 @@ func (v *view) costsGrid() grid {
 					e2e := percentiles(c.LatencyMicros.EndToEnd)
 					fields[3] = words(rate(c.RatePerSecond))
 					fields[4] = percentileField(percentiles(c.LatencyMicros.Publish)[2], c)
-					fields[5], fields[6], fields[7] = percentileField(e2e[0], c), saturatedMark(percentileField(e2e[2], c), c), percentileField(e2e[4], c)
+					fields[5], fields[6], fields[7] = percentileField(e2e[0], c), doubtMark(percentileField(e2e[2], c), c), percentileField(e2e[4], c)
 				} else {
 					fields[5] = absent(c)
 				}
@@ -120,7 +120,7 @@ func latencyBrief(r *row) []field {
 			continue
 		}
 		e2e := percentiles(c.LatencyMicros.EndToEnd)
-		return []field{percentileField(e2e[0], c), saturatedMark(percentileField(e2e[2], c), c)}
+		return []field{percentileField(e2e[0], c), doubtMark(percentileField(e2e[2], c), c)}
 	}
 	if len(cells) > 0 {
 		f := absent(cells[0])
@@ -129,8 +129,10 @@ func latencyBrief(r *row) []field {
 	return []field{words(""), words("")}
 }
 
-func saturatedMark(f field, c *viewCell) field {
-	if c.Verdict == trial.VerdictSaturated {
+// doubtMark marks a number that must not be read without its verdict.
+func doubtMark(f field, c *viewCell) field {
+	switch c.Verdict {
+	case trial.VerdictSaturated, trial.VerdictContradiction, trial.VerdictOracleUpdate:
 		m := markOf(c.Verdict)
 		f.Text, f.Mark = f.Text+" "+m.Symbol, &m
 	}
@@ -141,7 +143,7 @@ func heldBrief(r *row) field {
 	cells := r.of(trial.TestThroughput)
 	for _, c := range cells {
 		if measured(c.Cell) {
-			return field{Text: rate(c.RatePerSecond), Sort: c.RatePerSecond, HasNum: true, ID: c.ID}
+			return doubtMark(field{Text: rate(c.RatePerSecond), Sort: c.RatePerSecond, HasNum: true, ID: c.ID}, c)
 		}
 	}
 	if len(cells) > 0 {
