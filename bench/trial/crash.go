@@ -162,20 +162,9 @@ func (t *crashTrial) killConsumer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := producer.tell("produce"); err != nil {
+	if struck, err := t.strike(ctx, victim, producer); !struck {
 		return err
 	}
-	if t.spec.Fault == FaultNone {
-		return t.finish(ctx, producer)
-	}
-	t.mark(ledger.FaultAsked)
-	dying, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	if err := victim.killedBySIGKILL(dying); err != nil {
-		t.invalid = append(t.invalid, err.Error())
-		return nil
-	}
-	t.mark(ledger.FaultConfirmed)
 	if _, err := t.consumer(ctx, secondConsumer, "", 0); err != nil {
 		return err
 	}
@@ -195,21 +184,29 @@ func (t *crashTrial) killProcess(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := victim.tell("produce"); err != nil {
-		return err
+	_, err = t.strike(ctx, victim, victim)
+	return err
+}
+
+// strike loads the victim until it has killed itself. It reports false where the
+// trial ends here: without a fault it is over, and a victim that did not die as
+// it should proves nothing.
+func (t *crashTrial) strike(ctx context.Context, victim, producer *child) (bool, error) {
+	if err := producer.tell("produce"); err != nil {
+		return false, err
 	}
 	if t.spec.Fault == FaultNone {
-		return t.finish(ctx, victim)
+		return false, t.finish(ctx, producer)
 	}
 	t.mark(ledger.FaultAsked)
 	dying, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if err := victim.killedBySIGKILL(dying); err != nil {
 		t.invalid = append(t.invalid, err.Error())
-		return nil
+		return false, nil
 	}
 	t.mark(ledger.FaultConfirmed)
-	return nil
+	return true, nil
 }
 
 // killBroker freezes a backlog with no consumer, since one that keeps up would

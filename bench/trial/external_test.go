@@ -100,3 +100,25 @@ func TestAPostgresThatWasGivenIsLeftAsItWas(t *testing.T) {
 		t.Errorf("got %d databases left, want none", n)
 	}
 }
+
+func TestTheServiceGetsItsSecretsWhereNobodySeesThem(t *testing.T) {
+	t.Setenv("SECKILL_BATCH", "1")
+	settings, err := SelectSettings("memory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc, err := newTestLab(t).newService(t.Context(), settings[0], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svc.Close()
+	argv, env := strings.Join(svc.argv, " "), strings.Join(svc.env, "\n")
+	for _, secret := range []string{svc.client.operator, svc.queueURL} {
+		if strings.Contains(argv, secret) || !strings.Contains(env, secret) {
+			t.Errorf("got %q among the arguments %s, want it in the environment alone", secret, argv)
+		}
+	}
+	if strings.Contains(env, "SECKILL_BATCH") {
+		t.Error("the service inherits settings of the harness' user, want none")
+	}
+}

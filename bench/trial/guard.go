@@ -2,7 +2,6 @@ package trial
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,13 +53,14 @@ type guarded struct {
 	stderr *tail
 }
 
-func startGuarded(ctx context.Context, argv ...string) (*guarded, error) {
+// startGuarded starts a program under a guard, with env as its environment.
+func startGuarded(env []string, argv ...string) (*guarded, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the harness' own program: %w", err)
 	}
 	g := &guarded{guard: exec.Command(self, append([]string{"guard", "--"}, argv...)...), exited: make(chan struct{}), stderr: &tail{}}
-	g.guard.Stderr = g.stderr
+	g.guard.Env, g.guard.Stderr = env, g.stderr
 	g.guard.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if g.stdin, err = g.guard.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)

@@ -5,8 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
@@ -27,7 +30,8 @@ type service struct {
 	gate     *broker.Broker // the Redis for admission; nil: in the service's process
 	queueURL string
 	argv     []string
-	driver   string // of its database, to look into from outside
+	env      []string // holds what has passwords: arguments are for all to see
+	driver   string   // of its database, to look into from outside
 	dsn      string
 	caps     queue.Capabilities
 	process  *guarded
@@ -59,12 +63,15 @@ func (l *Lab) newService(ctx context.Context, s Setting, connections int) (*serv
 	listen := fmt.Sprintf("127.0.0.1:%d", port)
 	token := randomToken()
 	svc.client = newSaleClient("http://"+listen, token, connections)
-	svc.argv = []string{l.Seckill, "--listen", listen, "--queue", svc.queueURL, "--operator-token", token,
+	// What the user's shell sets for a service of theirs is not for this one.
+	svc.env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SECKILL_") })
+	svc.env = append(svc.env, "SECKILL_QUEUE="+svc.queueURL, "SECKILL_OPERATOR_TOKEN="+token)
+	svc.argv = []string{l.Seckill, "--listen", listen,
 		"--trust-user-header", "--allow-lossy", "--rescan", "2s", "--lanes", strconv.Itoa(saleLanes)}
 	if b == nil {
 		path := filepath.Join(l.dir, fmt.Sprintf("trial-%d-sale.db", trial))
 		svc.driver, svc.dsn = "sqlite", "file:"+path+"?mode=ro"
-		svc.argv = append(svc.argv, "--db", "sqlite:"+path)
+		svc.env = append(svc.env, "SECKILL_DB=sqlite:"+path)
 		return svc, nil
 	}
 	db, err := l.database(ctx, fmt.Sprintf("sale%d", trial))
@@ -76,7 +83,7 @@ func (l *Lab) newService(ctx context.Context, s Setting, connections int) (*serv
 		return nil, fmt.Errorf("the Redis for admission: %w", err)
 	}
 	svc.driver, svc.dsn, svc.gate = "pgx", db, gate
-	svc.argv = append(svc.argv, "--db", db, "--redis", gate.URL())
+	svc.env = append(svc.env, "SECKILL_DB="+db, "SECKILL_REDIS="+gate.URL())
 	return svc, nil
 }
 
@@ -97,7 +104,7 @@ func saleQuery(backend string) string {
 
 // start runs the service and returns once it is ready.
 func (s *service) start(ctx context.Context) error {
-	p, err := startGuarded(ctx, s.argv...)
+	p, err := startGuarded(s.env, s.argv...)
 	if err != nil {
 		return err
 	}
