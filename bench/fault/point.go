@@ -1,5 +1,6 @@
-// Package fault injects what can go wrong, one file per fault: each is asked
-// for, confirmed by the kernel, and healed.
+// Package fault makes a process die at a named place of its work. Faults that
+// come from outside are injected where the process is run: a killed broker by
+// package broker, a killed service by package trial.
 package fault
 
 import (

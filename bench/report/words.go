@@ -170,6 +170,7 @@ func meanings() []meaning {
 		{"throughput", "closed loop: senders go as fast as answers come; it says how much fits through, not how long one message takes"},
 		{"lost", "accepted, without effect in the database, and nowhere to be found afterwards; summed over the valid trials, as every count is"},
 		{"again", "redelivered: deliveries beyond the first of one copy; harmless where effects are unique by message id, as they are in this shop"},
+		{"back after", "from the confirmed death to the next delivery of any message, or to the service being ready again; it includes starting the process that takes over, and what the dead one held may take longer, such as a lease or a session"},
 		{"n", "valid trials, of all where some were invalid; the unit is the crash or the sale, not the message, because messages of one crash fall together"},
 		{"sold / stock", "orders in the database against units for sale; oversold and undersold are units, waiting are buyers told \"queued\" who got no final answer, lost orders are buyers told \"queued\" without an order"},
 		{"harness floor", "the memory queue lives in the harness's process: its numbers are the cost of measuring, not a competitor"},
