@@ -92,16 +92,20 @@ type Facts struct {
 	Version string // "" where it does not tell
 	AOF     bool
 	Fsync   string // always, everysec, no; "" where it does not tell
+	Evicts  bool   // a full server forgets whole keys, and so whole queues
 }
 
 // Durable reports whether an answered write survives kill -9 of the server.
-// Snapshots do not count: they lose what came after the last one.
-func (f Facts) Durable() bool { return f.AOF }
+// Snapshots do not count: they lose what came after the last one. Nor does a log
+// where the server may throw the whole queue away to make room.
+func (f Facts) Durable() bool { return f.AOF && !f.Evicts }
 
 // Confirm names who has a write when the server answers it. What the server
 // does not tell is taken to be the weaker case.
 func (f Facts) Confirm() queue.Confirm {
 	switch {
+	case f.Evicts:
+		return queue.ConfirmMemory
 	case f.AOF && f.Fsync == "always":
 		return queue.ConfirmDisk
 	case f.AOF:
@@ -127,14 +131,20 @@ func (s Server) Inspect(ctx context.Context, c *redis.Client) (Facts, error) {
 	if err != nil && !IsReply(err) {
 		return f, s.explain(err)
 	}
+	bounded := false
 	for line := range strings.Lines(info) {
 		switch name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); name {
 		case "redis_version":
 			f.Version = value
 		case "aof_enabled":
 			f.AOF = value == "1"
+		case "maxmemory":
+			bounded = value != "0"
+		case "maxmemory_policy":
+			f.Evicts = strings.HasPrefix(value, "allkeys-")
 		}
 	}
+	f.Evicts = f.Evicts && bounded
 	f.Fsync, err = setting(ctx, c, "appendfsync")
 	if err != nil {
 		return f, s.explain(err)

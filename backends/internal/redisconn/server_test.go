@@ -129,3 +129,26 @@ func TestWhatTheServerDoesNotTellIsTakenToBeWeaker(t *testing.T) {
 		}
 	}
 }
+
+func TestAServerThatMayEvictTheQueueKeepsNothing(t *testing.T) {
+	server := brokertest.Start(t, "redis", "aof-always")
+	c := redistest.Client(t, server)
+	raw := strings.Replace(server.URL(), "redis://", "redis+list://", 1)
+	for _, step := range []struct {
+		maxmemory, policy string
+		durable           bool
+	}{{"0", "allkeys-lru", true}, {"100mb", "noeviction", true}, {"100mb", "volatile-lru", true}, {"100mb", "allkeys-lru", false}} {
+		for name, value := range map[string]string{"maxmemory": step.maxmemory, "maxmemory-policy": step.policy} {
+			if err := c.ConfigSet(t.Context(), name, value).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := inspect(t, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]queue.Confirm{true: queue.ConfirmDisk, false: queue.ConfirmMemory}[step.durable]; f.Durable() != step.durable || f.Confirm() != want {
+			t.Errorf("maxmemory %s, %s: got durable %v, confirmed by %v, want %v and %v", step.maxmemory, step.policy, f.Durable(), f.Confirm(), step.durable, want)
+		}
+	}
+}
