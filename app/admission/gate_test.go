@@ -143,6 +143,41 @@ var gateCases = map[string]func(*testing.T, sale.Gate){
 		}
 		wantLeft(t, g, v, 2)
 	},
+	"a withdrawn order gives its unit back once": func(t *testing.T, g sale.Gate) {
+		v := open(2, nil)
+		load(t, g, v)
+		r := reservation(v, 1, "u")
+		admit(t, g, r, sale.Admitted, 1)
+		for range 2 {
+			if kept, err := g.Withdraw(t.Context(), r); kept || err != nil {
+				t.Fatalf("withdraw: got %v, %v, want false", kept, err)
+			}
+			wantLeft(t, g, v, 2)
+		}
+		wantMark(t, g, r, false)
+	},
+	"an order that a rescan took up is not withdrawn": func(t *testing.T, g sale.Gate) {
+		v := open(2, nil)
+		load(t, g, v)
+		r := reservation(v, 1, "u")
+		admit(t, g, r, sale.Admitted, 1)
+		eventually(t, "the mark is due", func() bool {
+			rs, err := g.Stale(t.Context(), v.ID, 5*time.Millisecond, 10)
+			return err == nil && len(rs) == 1
+		})
+		wantKept := func() {
+			if kept, err := g.Withdraw(t.Context(), r); !kept || err != nil {
+				t.Fatalf("withdraw: got %v, %v, want true", kept, err)
+			}
+			wantLeft(t, g, v, 1)
+		}
+		wantKept()
+		wantMark(t, g, r, true)
+		if err := g.Settle(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		wantKept() // it is confirmed by now
+	},
 	"before the window it has not started": func(t *testing.T, g sale.Gate) {
 		v := open(1, func(v *sale.Voucher) { v.Begin = time.Now().Add(time.Minute) })
 		load(t, g, v)

@@ -106,16 +106,34 @@ func (m *Memory) Settle(_ context.Context, rs ...sale.Reservation) error {
 func (m *Memory) Release(_ context.Context, r sale.Reservation) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v := m.voucher(r.VoucherID)
+	return m.voucher(r.VoucherID).release(r), nil
+}
+
+func (v *voucher) release(r sale.Reservation) bool {
 	delete(v.marks, r.OrderID)
 	if v.buyers[r.UserID] != r.OrderID {
-		return false, nil
+		return false
 	}
 	delete(v.buyers, r.UserID)
 	if v.loaded {
 		v.stock++
 	}
-	return true, nil
+	return true
+}
+
+// Withdraw implements sale.Gate.
+func (m *Memory) Withdraw(_ context.Context, r sale.Reservation) (kept bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.voucher(r.VoucherID)
+	if v.buyers[r.UserID] != r.OrderID {
+		return false, nil
+	}
+	if k := v.marks[r.OrderID]; k == nil || !k.from.Equal(k.set) {
+		return true, nil
+	}
+	v.release(r)
+	return false, nil
 }
 
 // Find implements sale.Gate.

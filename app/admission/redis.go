@@ -38,6 +38,8 @@ var (
 	releaseSource string
 	//go:embed settle.lua
 	settleSource string
+	//go:embed withdraw.lua
+	withdrawSource string
 	//go:embed stale.lua
 	staleSource string
 	//go:embed load.lua
@@ -46,8 +48,8 @@ var (
 
 // Redis is a gate that all instances share.
 type Redis struct {
-	client                              *redis.Client
-	admit, settle, release, stale, open *redis.Script
+	client                                        *redis.Client
+	admit, settle, release, withdraw, stale, open *redis.Script
 }
 
 // OpenRedis connects to redis://[user:password@]host:port/db and checks that
@@ -84,7 +86,7 @@ func OpenRedis(ctx context.Context, rawURL string) (*Redis, error) {
 // closes the client.
 func NewRedis(client *redis.Client) *Redis {
 	return &Redis{client: client, admit: redis.NewScript(admitSource), release: redis.NewScript(releaseSource),
-		settle: redis.NewScript(settleSource), stale: redis.NewScript(staleSource), open: redis.NewScript(loadSource)}
+		settle: redis.NewScript(settleSource), withdraw: redis.NewScript(withdrawSource), stale: redis.NewScript(staleSource), open: redis.NewScript(loadSource)}
 }
 
 func key(voucher sale.ID, what string) string { return "seckill:{" + voucher.String() + "}:" + what }
@@ -137,6 +139,15 @@ func (g *Redis) Release(ctx context.Context, r sale.Reservation) (bool, error) {
 		return false, fmt.Errorf("release script: %w", err)
 	}
 	return n == 1, nil
+}
+
+// Withdraw implements sale.Gate.
+func (g *Redis) Withdraw(ctx context.Context, r sale.Reservation) (kept bool, err error) {
+	n, err := g.withdraw.Run(ctx, g.client, keys(r.VoucherID), r.UserID, r.OrderID.String()).Int()
+	if err != nil {
+		return false, fmt.Errorf("withdraw script: %w", err)
+	}
+	return n == 2, nil
 }
 
 // Find implements sale.Gate.

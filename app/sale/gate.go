@@ -61,6 +61,11 @@ type Gate interface {
 	// gives nothing back.
 	Release(ctx context.Context, r Reservation) (bool, error)
 
+	// Withdraw is Release for an order whose publish was rejected. It changes
+	// nothing and reports kept when Stale has returned the order meanwhile: then
+	// its message may be in the queue, so the order stands.
+	Withdraw(ctx context.Context, r Reservation) (kept bool, err error)
+
 	// Find looks for the pending mark of an order among the vouchers.
 	Find(ctx context.Context, order ID, vouchers ...ID) (Reservation, bool, error)
 

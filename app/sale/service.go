@@ -116,7 +116,8 @@ func (s *Service) admit(ctx context.Context, r Reservation) (Verdict, ID, error)
 
 // send publishes a reservation. Only a certain rejection gives the unit back:
 // an unknown publish may be in the queue, so the reservation stays, and the
-// rescan publishes the same id again.
+// rescan publishes the same id again; what the rescan has taken up already
+// stays as well.
 func (s *Service) send(ctx context.Context, r Reservation) error {
 	outcome, err := s.Outbox.Send(ctx, r, "click")
 	if outcome != queue.Rejected {
@@ -127,7 +128,11 @@ func (s *Service) send(ctx context.Context, r Reservation) error {
 	}
 	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
 	defer cancel()
-	if _, rerr := s.Gate.Release(rctx, r); rerr != nil {
+	kept, rerr := s.Gate.Withdraw(rctx, r)
+	if kept {
+		return nil
+	}
+	if rerr != nil {
 		// The mark is still there, or the release is done: the rescan finds out.
 		s.Log.Warn("the unit of a rejected publish was not given back yet", "order", r.OrderID, "error", rerr)
 	}

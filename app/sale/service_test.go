@@ -92,8 +92,8 @@ func (r *rows) confirm(v sale.ID, order sale.ID, user string) {
 // fakeGate fails as often as told, before or after the real gate has worked.
 type fakeGate struct {
 	*admission.Memory
-	loseAdmits   int // answers to Admit that get lost
-	failReleases bool
+	loseAdmits      int // answers to Admit that get lost
+	failWithdrawals bool
 }
 
 var errLost = errors.New("i/o timeout")
@@ -107,11 +107,11 @@ func (g *fakeGate) Admit(ctx context.Context, r sale.Reservation) (sale.Verdict,
 	return v, id, err
 }
 
-func (g *fakeGate) Release(ctx context.Context, r sale.Reservation) (bool, error) {
-	if g.failReleases {
+func (g *fakeGate) Withdraw(ctx context.Context, r sale.Reservation) (bool, error) {
+	if g.failWithdrawals {
 		return false, errLost
 	}
-	return g.Memory.Release(ctx, r)
+	return g.Memory.Withdraw(ctx, r)
 }
 
 // fakePublisher answers as told.
@@ -203,9 +203,39 @@ func TestWhatBecomesOfAClickWhenThePublishIs(t *testing.T) {
 
 func TestAUnitThatCannotBeGivenBackKeepsItsMarkForTheRescan(t *testing.T) {
 	s := newShop(t, &fakePublisher{err: queue.Reject(errors.New("full"))})
-	s.gate.failReleases = true
+	s.gate.failWithdrawals = true
 	if _, err := s.Buy(t.Context(), "u", s.v.ID); sale.CodeOf(err) != sale.CodeBusy {
 		t.Fatalf("got %v, want busy", err)
+	}
+	s.want(t, 4, 1)
+}
+
+// rescanned is a publisher that is refused after a rescan took the order up.
+type rescanned struct {
+	fakePublisher
+	rescan func()
+}
+
+func (p *rescanned) Publish(ctx context.Context, ms ...queue.Message) error {
+	p.rescan()
+	return p.fakePublisher.Publish(ctx, ms...)
+}
+
+func TestAnOrderThatARescanTookUpStandsThoughItsPublishWasRefused(t *testing.T) {
+	p := &rescanned{fakePublisher: fakePublisher{err: queue.Reject(errors.New("full"))}}
+	s := newShop(t, p)
+	p.rescan = func() {
+		for taken := 0; taken == 0; {
+			rs, err := s.gate.Stale(t.Context(), s.v.ID, time.Millisecond, 10)
+			if err != nil || t.Context().Err() != nil {
+				t.Errorf("stale: %v", err)
+				return
+			}
+			taken = len(rs)
+		}
+	}
+	if _, err := s.Buy(t.Context(), "u", s.v.ID); err != nil {
+		t.Fatalf("got %v, want an order: it may be in the queue", err)
 	}
 	s.want(t, 4, 1)
 }
