@@ -101,6 +101,10 @@ type Cell struct {
 	PayloadBytes      int               `json:"payloadBytes"`
 	EffectiveSettings map[string]string `json:"effectiveSettings"` // read back from the broker, and the client's URL
 
+	// LossWindowMillis is the age, at the fault, of the oldest lost message that
+	// had been accepted before it; the longest of the trials.
+	LossWindowMillis *int64 `json:"lossWindowMillis,omitempty"`
+
 	RecoveryMillis *Recovery `json:"recoveryMillis,omitempty"` // fault to the first delivery after it
 	LatencyMicros  *Latency  `json:"latencyMicros,omitempty"`
 	RatePerSecond  float64   `json:"ratePerSecond"` // offered in a latency cell, held in a throughput cell

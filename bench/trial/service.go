@@ -143,6 +143,9 @@ func (s *service) killMidSale(ctx context.Context, door *clicks, admitted int64,
 // buyers got no answer may still be on their way, so it gives them the time
 // until the deadline to arrive.
 func (s *service) audit(ctx context.Context, voucher string, orders map[int]string, deadline time.Time, out *Sale) error {
+	if _, err := strconv.ParseInt(voucher, 10, 64); err != nil { // it goes into the queries below
+		return fmt.Errorf("the service's id of the voucher: %w", err)
+	}
 	db, err := sql.Open(s.driver, s.dsn)
 	if err != nil {
 		return fmt.Errorf("open the sale's database: %w", err)

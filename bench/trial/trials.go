@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -51,7 +52,12 @@ func (t *tally) verdict(row Row, sums ledger.Counts) (verdict, note string) {
 	verdict, note = Verdict(row, t.facts, sums, len(t.each))
 	// A sum can hide what a single trial shows.
 	for _, m := range t.each {
-		if v, n := Verdict(row, m.facts, m.report.Counts, 1); v == VerdictContradiction || v == VerdictOracleUpdate && verdict == VerdictAsExpected {
+		v, n := Verdict(row, m.facts, m.report.Counts, 1)
+		if v == VerdictContradiction && m.report.LostUnacked > 0 {
+			// Whoever did it, the queue or the consumer, it shows as this.
+			n += fmt.Sprintf("; %d of the lost had been delivered and not acked, and the queue forgot them all the same: acked early, or not kept", m.report.LostUnacked)
+		}
+		if v == VerdictContradiction || v == VerdictOracleUpdate && verdict == VerdictAsExpected {
 			verdict, note = v, n
 		}
 	}
@@ -97,6 +103,7 @@ type tally struct {
 	endToEnd   *hdrhistogram.Histogram
 	recoveries []int64 // ms
 	rates      []float64
+	lossWindow time.Duration
 	saturated  string
 	damage     string
 }
@@ -115,6 +122,9 @@ func (t *tally) add(m *measured) {
 		t.recoveries = append(t.recoveries, m.report.Recovery.Milliseconds())
 	}
 	t.rates = append(t.rates, m.rate)
+	if m.report.Lost > 0 {
+		t.lossWindow = max(t.lossWindow, m.report.LossWindow)
+	}
 	if m.damage != "" {
 		t.damage = m.damage
 	}
@@ -157,6 +167,10 @@ func (t *tally) fill(s Spec, c *Cell) {
 			}
 			addSale(c.Sale, m.sale.Sale)
 		}
+	}
+	if c.Lost > 0 && s.Fault != FaultNone && s.Test == TestCrash {
+		ms := t.lossWindow.Milliseconds()
+		c.LossWindowMillis = &ms
 	}
 	slices.Sort(t.rates)
 	c.RatePerSecond = t.rates[len(t.rates)/2]
