@@ -95,7 +95,6 @@ func (silent) Printf(context.Context, string, ...any) {}
 func main() {
 	redis.SetLogger(silent{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	// After the first signal the second one kills, as usual.
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {

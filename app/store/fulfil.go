@@ -90,8 +90,8 @@ type decision struct {
 	again bool
 }
 
-func (w orderRow) of(r sale.Reservation) bool {
-	return w.VoucherID == int64(r.VoucherID) && w.UserID == r.UserID
+func (r orderRow) of(res sale.Reservation) bool {
+	return r.VoucherID == int64(res.VoucherID) && r.UserID == res.UserID
 }
 
 func fulfil(tx *gorm.DB, rs []sale.Reservation) (map[int64]decision, error) {

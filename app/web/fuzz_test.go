@@ -23,7 +23,7 @@ func FuzzBodies(f *testing.F) {
 		default:
 			path = "/api/vouchers"
 		}
-		req, err := http.NewRequest("POST", path, strings.NewReader(body))
+		req, err := http.NewRequest(http.MethodPost, path, strings.NewReader(body))
 		if err != nil {
 			t.Skip(err)
 		}
