@@ -335,13 +335,22 @@ func (t *crashTrial) finish(ctx context.Context, producer *child) error {
 			return err
 		}
 	}
-	if t.watch == nil || t.stranded {
+	if t.watch == nil {
 		return nil
 	}
-	// What a consumer had taken in advance shows only now that it is given back.
-	left, err := lookInto(ctx, t.watch)
-	t.left = left
-	return err
+	// What a consumer had taken in advance shows only now that it is given back,
+	// which the broker does in its own time.
+	last, same := int64(-2), 0
+	return waitFor(ctx, "what is left to stand still", 10*time.Second, 50*time.Millisecond, func() (bool, error) {
+		left, err := lookInto(ctx, t.watch)
+		if left == last {
+			same++
+		} else {
+			last, same = left, 0
+		}
+		t.left = left
+		return same >= 3, err
+	})
 }
 
 func (t *crashTrial) mark(e ledger.Event) {

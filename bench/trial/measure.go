@@ -90,8 +90,14 @@ func (l *Lab) throughput(ctx context.Context, s Spec) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.rate = float64(m.delivered) / (m.sending + m.draining).Seconds()
+	m.rate = m.held()
 	return m, nil
+}
+
+// held is the rate over the whole trial, the drain included: what was only
+// accepted meanwhile was not held.
+func (m *measured) held() float64 {
+	return float64(m.delivered) / (m.sending + m.draining).Seconds()
 }
 
 // both runs one node that produces and consumes.
