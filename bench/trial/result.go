@@ -29,6 +29,7 @@ type Run struct {
 	Suite      string    `json:"suite"`
 	Args       []string  `json:"args"` // passwords redacted
 	Host       Host      `json:"host"`
+	Floor      *Floor    `json:"floor,omitempty"` // what the harness itself adds
 }
 
 // Host is the machine that measured.
@@ -39,6 +40,28 @@ type Host struct {
 	MemoryBytes int64   `json:"memoryBytes"`
 	FsyncMicros Fsync   `json:"fsyncMicros"`
 	Load1       float64 `json:"load1"` // load average over one minute, before the run
+
+	ClockSource string    `json:"clockSource"` // the kernel's, such as tsc
+	CPUPressure *Pressure `json:"cpuPressure,omitempty"`
+	NoiseMicros *Noise    `json:"noiseMicros,omitempty"`
+	// ClockJumpMillis is by how much the wall clock was set during the run,
+	// against the monotonic one that latencies count on.
+	ClockJumpMillis int64 `json:"clockJumpMillis"`
+}
+
+// Pressure is the share of time, in per cent, in which something runnable had to
+// wait for a core, before the run and on average during it.
+type Pressure struct {
+	Before float64 `json:"before"`
+	During float64 `json:"during"`
+}
+
+// Noise is how late a thread wakes that asked for a millisecond of sleep, before
+// the run: what the machine itself adds to every latency now and then.
+type Noise struct {
+	P50 int64 `json:"p50"`
+	P99 int64 `json:"p99"`
+	Max int64 `json:"max"`
 }
 
 // Fsync is the latency of write and fsync of 4 KiB in the brokers' directory.
@@ -60,6 +83,13 @@ const (
 	TestThroughput = "throughput"
 	TestCrash      = "crash"
 	TestSale       = "sale"
+	TestSLO        = "slo" // the highest rate at a promise
+
+	// Throughput along one dimension.
+	TestScalingConsumers   = "scaling-consumers"
+	TestScalingConnections = "scaling-connections"
+	TestScalingPayload     = "scaling-payload"
+	TestScalingBatch       = "scaling-batch"
 
 	FaultNone                  = "none"
 	FaultConsumerKillMidHandle = "consumer-kill-mid-handle"
@@ -85,6 +115,7 @@ type Cell struct {
 	Broker         Broker   `json:"broker"`
 	Guarantee      string   `json:"guarantee"` // queue.Guarantee in words; "": the queue was never opened
 	Confirm        string   `json:"confirm"`   // queue.Confirm in words: who had an accepted message
+	Profile        string   `json:"profile"`   // the setting's; see Profiles
 	Test           string   `json:"test"`
 	Fault          string   `json:"fault"`
 	Seed           uint64   `json:"seed"`
@@ -109,7 +140,17 @@ type Cell struct {
 	LatencyMicros  *Latency  `json:"latencyMicros,omitempty"`
 	RatePerSecond  float64   `json:"ratePerSecond"` // offered in a latency cell, held in a throughput cell
 	LoopModel      string    `json:"loopModel"`     // "open", from the due time, or "closed"
+	Load           *Load     `json:"load,omitempty"`
 	Sale           *Sale     `json:"sale,omitempty"`
+
+	Runs    []TrialRun          `json:"runs,omitempty"`   // every trial, the invalid ones too
+	Spread  map[string]Interval `json:"spread,omitempty"` // over the valid trials, by the names of Metrics
+	Noisy   string              `json:"noisy"`            // why the cell must not be ranked; "": it may
+	Curve   []CurvePoint        `json:"curve,omitempty"`  // the latency's percentiles, all trials together
+	Loss    *Loss               `json:"loss,omitempty"`   // judged by the crash, not by the message
+	Cost    *Cost               `json:"cost,omitempty"`
+	SLO     *SLO                `json:"slo,omitempty"`
+	Scaling []ScalePoint        `json:"scaling,omitempty"`
 
 	Expected *Expected `json:"expected,omitempty"`
 	Verdict  string    `json:"verdict"`
@@ -128,10 +169,22 @@ type Percentiles struct {
 	N    int64 `json:"n"`
 }
 
-// Latency counts from the due time of each message.
+// Latency counts from the due time of each message, except FromSend.
 type Latency struct {
-	Publish  Percentiles `json:"publish"`  // due to accepted
-	EndToEnd Percentiles `json:"endToEnd"` // due to delivered
+	Publish  Percentiles  `json:"publish"`            // due to accepted: what reports call the response
+	EndToEnd Percentiles  `json:"endToEnd"`           // due to delivered
+	Effect   *Percentiles `json:"effect,omitempty"`   // due to effect committed, where there is one
+	Acked    *Percentiles `json:"acked,omitempty"`    // due to the ack's return
+	Lateness *Percentiles `json:"lateness,omitempty"` // due to sent: the generator's own
+	// FromSend is the uncorrected view, that a stalled sender flatters: never
+	// ranked, shown beside the other for what the difference teaches.
+	FromSend *FromSend `json:"fromSend,omitempty"`
+}
+
+// FromSend counts from the actual send.
+type FromSend struct {
+	Publish  Percentiles `json:"publish"`  // sent to accepted
+	EndToEnd Percentiles `json:"endToEnd"` // sent to delivered
 }
 
 // Recovery is the time without service after a fault, over the trials.
@@ -150,6 +203,9 @@ type Sale struct {
 	Double     int `json:"double"`     // orders beyond one per buyer
 	Waiting    int `json:"waiting"`    // told "queued", and no final answer by the deadline
 	LostOrders int `json:"lostOrders"` // told "queued", and no order
+
+	AnswerMicros    *Percentiles `json:"answerMicros,omitempty"`    // click to answer
+	CommittedMicros *Percentiles `json:"committedMicros,omitempty"` // click to the order's row committed
 }
 
 // Expected is the oracle's row for a cell, with its bound for these trials.

@@ -92,7 +92,7 @@ func (r *Runner) cell(ctx context.Context, s Spec) (c Cell) {
 	c = Cell{
 		Backend: s.Setting.Backend, Setting: s.Setting.Name, Test: s.Test, Fault: s.Fault, Seed: r.Seed,
 		Broker: Broker{Name: cmp.Or(s.Setting.Broker, "none")}, InvalidReasons: []string{}, EffectiveSettings: map[string]string{},
-		PayloadBytes: s.Load.Payload,
+		PayloadBytes: s.Load.Payload, Profile: s.Setting.Profile,
 	}
 	defer func() { c.WallMillis = time.Since(began).Milliseconds() }()
 	skip := func(verdict, why string) Cell {

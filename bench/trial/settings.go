@@ -12,6 +12,7 @@ type Setting struct {
 	Broker  string // the broker program: "", "redis", "rabbitmq", "kafka"
 	Conf    string // the broker's settings file in compose/, by name
 	Query   string // the parameters of the queue's URL that make this setting
+	Profile string // what an accepted message survives; see Profiles
 	Promise string // one line for people
 }
 
@@ -26,20 +27,20 @@ func Settings() []Setting {
 		always   = "synced before the reply"
 	)
 	return []Setting{
-		{"memory", "bounded", "", "", "capacity=1024&full=block", "lives and dies with its process"},
-		{"redis-list", "no-persistence", "redis", "no-persistence", "", "BRPOP removes what it delivers; " + none},
-		{"redis-list", "aof-everysec", "redis", "aof-everysec", "", "BRPOP removes what it delivers; " + everysec},
-		{"redis-list", "aof-always", "redis", "aof-always", "", "BRPOP removes what it delivers; " + always},
-		{"redis-pubsub", "default", "redis", "no-persistence", "", "whoever listens at that moment hears it; nothing is stored"},
-		{"redis-streams", "no-persistence", "redis", "no-persistence", "", "pending until acked; " + none},
-		{"redis-streams", "aof-everysec", "redis", "aof-everysec", "", "pending until acked; " + everysec},
-		{"redis-streams", "aof-always", "redis", "aof-always", "", "pending until acked; " + always},
-		{"rabbitmq", "transient", "rabbitmq", "default", "persistent=false&confirm=false&auto-ack=true", "no confirms, auto-ack, in memory: nothing is promised"},
-		{"rabbitmq", "classic", "rabbitmq", "default", "type=classic", "persistent, confirmed, acked by hand; classic queue"},
-		{"rabbitmq", "quorum", "rabbitmq", "default", "type=quorum", "persistent, confirmed, acked by hand; quorum queue on one node"},
-		{"kafka", "acks-0", "kafka", "default", "acks=0", "the broker does not answer: nothing is promised"},
-		{"kafka", "acks-1", "kafka", "default", "acks=1", "the leader answered from its page cache"},
-		{"kafka", "acks-all", "kafka", "default", "acks=all", "every in-sync replica answered; one node here"},
+		{"memory", "bounded", "", "", "capacity=1024&full=block", ProfileMemory, "lives and dies with its process"},
+		{"redis-list", "no-persistence", "redis", "no-persistence", "", ProfileAtMostOnce, "BRPOP removes what it delivers; " + none},
+		{"redis-list", "aof-everysec", "redis", "aof-everysec", "", ProfileAtMostOnce, "BRPOP removes what it delivers; " + everysec},
+		{"redis-list", "aof-always", "redis", "aof-always", "", ProfileAtMostOnce, "BRPOP removes what it delivers; " + always},
+		{"redis-pubsub", "default", "redis", "no-persistence", "", ProfileAtMostOnce, "whoever listens at that moment hears it; nothing is stored"},
+		{"redis-streams", "no-persistence", "redis", "no-persistence", "", ProfileMemory, "pending until acked; " + none},
+		{"redis-streams", "aof-everysec", "redis", "aof-everysec", "", ProfileDiskAsync, "pending until acked; " + everysec},
+		{"redis-streams", "aof-always", "redis", "aof-always", "", ProfileDiskSync, "pending until acked; " + always},
+		{"rabbitmq", "transient", "rabbitmq", "default", "persistent=false&confirm=false&auto-ack=true", ProfileAtMostOnce, "no confirms, auto-ack, in memory: nothing is promised"},
+		{"rabbitmq", "classic", "rabbitmq", "default", "type=classic", ProfileDiskSync, "persistent, confirmed, acked by hand; classic queue"},
+		{"rabbitmq", "quorum", "rabbitmq", "default", "type=quorum", ProfileDiskSync, "persistent, confirmed, acked by hand; quorum queue on one node"},
+		{"kafka", "acks-0", "kafka", "default", "acks=0", ProfileAtMostOnce, "the broker does not answer: nothing is promised"},
+		{"kafka", "acks-1", "kafka", "default", "acks=1", ProfileDiskAsync, "the leader answered from its page cache"},
+		{"kafka", "acks-all", "kafka", "default", "acks=all", ProfileDiskAsync, "every in-sync replica answered; one node here"},
 	}
 }
 
