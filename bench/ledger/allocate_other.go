@@ -4,4 +4,6 @@ package ledger
 
 import "os"
 
+const populate = 0
+
 func allocate(f *os.File, offset, size int64) error { return writeZeros(f, offset, size) }

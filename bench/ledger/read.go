@@ -1,12 +1,10 @@
 package ledger
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
-	"slices"
-	"unsafe"
 )
 
 // errNotLedger: the file is not a ledger of this version and machine.
@@ -19,80 +17,74 @@ var errNotLedger = errors.New("not a ledger")
 // A file that is still written to may be read: its latest records may be missing.
 func Read(paths ...string) ([]Record, error) {
 	var all []Record
-	var errs []error
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
+	for r, err := range Scan(paths...) {
 		if err != nil {
-			errs = append(errs, fmt.Errorf("read ledger: %w", err))
-			continue
+			return all, err
 		}
-		all, err = decode(all, b)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("read ledger %s: %w", path, err))
-		}
+		all = append(all, r)
 	}
-	slices.SortStableFunc(all, func(a, b Record) int {
-		switch {
-		case a.At < b.At:
-			return -1
-		case a.At > b.At:
-			return 1
-		}
-		return 0
-	})
-	return all, errors.Join(errs...)
+	return all, nil
 }
 
-// decode appends the records of one file's bytes.
-func decode(rs []Record, b []byte) ([]Record, error) {
-	if len(b) < slotSize {
-		return rs, nil // killed while creating it
-	}
-	var h header
-	switch binary.NativeEndian.Uint64(b) {
-	case magic:
-	case 0:
-		for _, x := range b {
-			if x != 0 {
-				return rs, errNotLedger
+// Scan yields what Read returns, one record at a time; the error, if there is
+// one, comes last and by itself. It reads each file twice and holds but a little
+// of it: records that were appended in another order than that of their times
+// wait in memory for those that belong before them, however late these come.
+// Of a file that is still written to, records that came after the scan had
+// begun may be out of order.
+func Scan(paths ...string) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		var sources []*source
+		var errs []error
+		for _, path := range paths {
+			f, err := os.Open(path)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("read ledger: %w", err))
+				continue
+			}
+			defer f.Close()
+			s := newSource(f)
+			s.path = path
+			sources = append(sources, s)
+		}
+		if !merge(sources, yield) {
+			return
+		}
+		for _, s := range sources {
+			if err := s.fault(); err != nil {
+				errs = append(errs, fmt.Errorf("read ledger %s: %w", s.path, err))
 			}
 		}
-		return rs, nil
-	default:
-		return rs, errNotLedger
-	}
-	rs = slices.Grow(rs, len(b)/slotSize)
-	var damaged int
-	for off := slotSize; off+slotSize <= len(b); off += slotSize {
-		s := b[off : off+slotSize]
-		word := binary.NativeEndian.Uint32(s)
-		if word == 0 {
-			continue
+		if err := errors.Join(errs...); err != nil {
+			yield(Record{}, err)
 		}
-		if e := Event(word); e == 0 || e >= endOfEvents || word&0xff00 != 0 {
-			damaged++
-			continue
+	}
+}
+
+// merge yields the records of all sources by time, those of the same time in
+// the order of the sources. It returns false where yield did.
+func merge(sources []*source, yield func(Record, error) bool) bool {
+	live := make([]*source, 0, len(sources))
+	for _, s := range sources {
+		if s.more() {
+			live = append(live, s)
 		}
-		var m slot
-		rs = append(rs, Record{
-			Event:       Event(word),
-			Attempt:     uint16(word >> 16),
-			Producer:    binary.NativeEndian.Uint16(s[unsafe.Offsetof(m.producer):]),
-			Incarnation: binary.NativeEndian.Uint16(s[unsafe.Offsetof(m.incarnation):]),
-			Process:     binary.NativeEndian.Uint16(s[unsafe.Offsetof(m.process):]),
-			Trial:       binary.NativeEndian.Uint32(s[unsafe.Offsetof(m.trial):]),
-			Arg:         binary.NativeEndian.Uint32(s[unsafe.Offsetof(m.arg):]),
-			Seq:         binary.NativeEndian.Uint64(s[unsafe.Offsetof(m.seq):]),
-			At:          int64(binary.NativeEndian.Uint64(s[unsafe.Offsetof(m.at):])),
-			Due:         int64(binary.NativeEndian.Uint64(s[unsafe.Offsetof(m.due):])),
-		})
 	}
-	var errs []error
-	if damaged > 0 {
-		errs = append(errs, fmt.Errorf("%d damaged records", damaged))
+	for len(live) > 0 {
+		first := 0
+		for i, s := range live {
+			if s.head().At < live[first].head().At {
+				first = i
+			}
+		}
+		s := live[first]
+		if !yield(*s.head(), nil) {
+			return false
+		}
+		s.next++
+		if !s.more() {
+			live = append(live[:first], live[first+1:]...)
+		}
 	}
-	if n := binary.NativeEndian.Uint32(b[unsafe.Offsetof(h.unsaved):]); n > 0 {
-		errs = append(errs, fmt.Errorf("%d records are missing: the disk was full", n))
-	}
-	return rs, errors.Join(errs...)
+	return true
 }

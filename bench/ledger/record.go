@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"math"
 	"strconv"
-	"strings"
 )
 
 // Event is what a record says about a message, or about a fault.
@@ -43,7 +42,7 @@ func (e Event) String() string {
 type Record struct {
 	Event       Event
 	Attempt     uint16 // of a delivery: Delivery.Attempt; 0 where the queue does not count
-	Process     uint16 // set by the Writer
+	Process     uint16 // the Writer's
 	Producer    uint16
 	Incarnation uint16
 	Trial       uint32
@@ -96,25 +95,41 @@ func FormatID(id ID) string {
 func ParseID(s string) (ID, error) {
 	var fields [4]uint64
 	rest := s
-	for i, bits := range [4]int{32, 16, 16, 64} {
-		field := rest
-		if i < 3 {
-			var ok bool
-			if field, rest, ok = strings.Cut(rest, "-"); !ok {
-				return ID{}, fmt.Errorf("message id %q: want trial-producer-incarnation-seq", s)
-			}
+	for i, most := range [...]uint64{math.MaxUint32, math.MaxUint16, math.MaxUint16, math.MaxUint64} {
+		var ok bool
+		if fields[i], rest, ok = cutNumber(rest, most); !ok {
+			return ID{}, fmt.Errorf("message id %q: field %d is not a number up to %d", s, i+1, most)
 		}
-		n, err := strconv.ParseUint(field, 10, bits)
-		if err != nil || len(field) > 1 && field[0] == '0' || field[0] == '+' {
-			return ID{}, fmt.Errorf("message id %q: field %d is not a number of %d bits", s, i+1, bits)
+		if i == 3 {
+			break
 		}
-		fields[i] = n
+		if rest == "" || rest[0] != '-' {
+			return ID{}, fmt.Errorf("message id %q: want trial-producer-incarnation-seq", s)
+		}
+		rest = rest[1:]
+	}
+	if rest != "" {
+		return ID{}, fmt.Errorf("message id %q: has more than four numbers", s)
 	}
 	id := ID{Trial: uint32(fields[0]), Producer: uint16(fields[1]), Incarnation: uint16(fields[2]), Seq: fields[3]}
 	if id.Trial == foreignTrial {
 		return ID{}, fmt.Errorf("message id %q: trial %d is reserved", s, id.Trial)
 	}
 	return id, nil
+}
+
+// cutNumber cuts a decimal number up to most from s. It is written by hand, as
+// every record parses an id.
+func cutNumber(s string, most uint64) (n uint64, rest string, ok bool) {
+	i := 0
+	for ; i < len(s) && s[i]-'0' <= 9; i++ {
+		d := uint64(s[i] - '0')
+		if n > (most-d)/10 {
+			return 0, s, false
+		}
+		n = n*10 + d
+	}
+	return n, s[i:], i == 1 || i > 1 && s[0] != '0'
 }
 
 // idOf is ParseID for ids that may come from anywhere: a foreign one still gets

@@ -2,12 +2,14 @@ package ledger
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -226,7 +228,7 @@ func TestReadPassesOverTornRecordsOnly(t *testing.T) {
 		{"another file is not a ledger", func(b []byte) []byte { copy(b, "hello"); return b }, nil, "not a ledger"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rs, err := decode(nil, c.edit(append([]byte(nil), whole...)))
+			rs, err := decode(c.edit(slices.Clone(whole)))
 			var seqs []uint64
 			for _, r := range rs {
 				seqs = append(seqs, r.Seq)
@@ -242,6 +244,13 @@ func TestReadPassesOverTornRecordsOnly(t *testing.T) {
 	if _, err := Read(path + ".missing"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: got %v, want os.ErrNotExist", err)
 	}
+}
+
+// decode is Read for the bytes of one file.
+func decode(b []byte) (rs []Record, err error) {
+	s := newSource(bytes.NewReader(b))
+	merge([]*source{s}, func(r Record, _ error) bool { rs = append(rs, r); return true })
+	return rs, s.fault()
 }
 
 func TestTheZeroesFallbackReservesTheWholeRange(t *testing.T) {
@@ -273,7 +282,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(make([]byte, 100))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		rs, _ := decode(nil, b)
+		rs, _ := decode(b)
 		if len(rs) > len(b)/slotSize {
 			t.Errorf("got %d records from %d bytes", len(rs), len(b))
 		}
