@@ -132,7 +132,7 @@ func (t *crashTrial) node(ctx context.Context, process uint16, p *ProduceConfig,
 }
 
 func (t *crashTrial) producer(ctx context.Context, process uint16, count uint64) (*child, error) {
-	return t.node(ctx, process, &ProduceConfig{Rate: t.spec.Load.Rate / 2, Count: count, Payload: t.spec.Load.Payload, Keys: 1}, nil)
+	return t.node(ctx, process, &ProduceConfig{Rate: t.spec.Load.Rate / 2, Count: count, Payload: t.spec.Load.Payload, Keys: "uniform:1"}, nil)
 }
 
 func (t *crashTrial) consumer(ctx context.Context, process uint16, point string, nth int64) (*child, error) {
@@ -178,7 +178,7 @@ func (t *crashTrial) killConsumer(ctx context.Context) error {
 func (t *crashTrial) killProcess(ctx context.Context) error {
 	n := t.spec.Load.Messages
 	victim, err := t.node(ctx, firstConsumer,
-		&ProduceConfig{Rate: t.spec.Load.Rate, Count: n, Payload: t.spec.Load.Payload, Keys: 1},
+		&ProduceConfig{Rate: t.spec.Load.Rate, Count: n, Payload: t.spec.Load.Payload, Keys: "uniform:1"},
 		// Handlers slower than the load, so that there is a backlog to lose.
 		&ConsumeConfig{Consumers: 1, ReceiveMax: 1, Effects: t.db, CrashPoint: crashPlace(t.spec.Fault), CrashAtNth: int64(n / 8), HandleDelay: 4 * time.Millisecond, Mutant: t.lab.Mutant})
 	if err != nil {

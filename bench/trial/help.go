@@ -12,6 +12,12 @@ func TestHelp() map[string]string {
 		TestThroughput: "closed loop: the highest rate that producer and consumer hold together",
 		TestCrash:      "what is lost and what comes twice when something is killed",
 		TestSale:       "the real service over the queue, more buyers than stock",
+		TestSLO:        "the highest rate that keeps the promise of --slo, by open loops at rising rates",
+
+		TestScalingConsumers:   "throughput with 1 to 16 consumers",
+		TestScalingConnections: "throughput over 1 to 8 connections, a publisher on each",
+		TestScalingPayload:     "throughput with payloads of 100 B to 100 KB",
+		TestScalingBatch:       "throughput with 1 to 512 messages in one Publish",
 	}
 }
 
@@ -32,7 +38,7 @@ func SortCells(cells []Cell) {
 	for i, s := range Settings() {
 		settings[s.String()] = i
 	}
-	tests := []string{TestLatency, TestThroughput, TestCrash, TestSale}
+	tests := Tests()
 	faults := []string{FaultNone, FaultConsumerKillMidHandle, FaultConsumerKillBeforeAck, FaultBrokerKill, FaultServiceKill}
 	slices.SortStableFunc(cells, func(a, b Cell) int {
 		return cmp.Or(

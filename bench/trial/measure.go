@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -28,6 +29,11 @@ type measured struct {
 	sending   time.Duration // the first message due to the last sent
 	draining  time.Duration // the last sent to the last delivered
 	sale      *saleOutcome
+
+	cost   *Cost
+	stamps string // file, beside the result
+	slo    *SLO
+	scale  []scaleAt
 }
 
 // processes by their number in the ledger.
@@ -47,19 +53,31 @@ func scheme(backend string) string {
 	return backend
 }
 
-// latency offers messages at a stated rate, in one process for producer and
+// latency offers messages by the load's shape, in one process for producer and
 // consumer, so that every setting and the memory queue are measured alike.
-func (l *Lab) latency(ctx context.Context, s Spec) (*measured, error) {
-	total := s.Load.Warmup + s.Load.Duration
-	m, err := l.both(ctx, s, "latency", &ProduceConfig{
-		Rate: s.Load.Rate, Count: uint64(s.Load.Rate * total.Seconds()), Payload: s.Load.Payload, Keys: 16,
-	}, 64)
+func (l *Lab) latency(ctx context.Context, s Spec, seed uint64) (*measured, error) {
+	m, err := l.both(ctx, s, "latency", s.produce(seed), latencyReceive)
 	if err != nil {
 		return nil, err
 	}
 	m.holdsLoad(s.Load.Rate)
 	return m, nil
 }
+
+// latencyReceive and throughputReceive are the most messages of one Receive.
+const latencyReceive, throughputReceive = 64, 512
+
+// produce is the open loop of a latency trial.
+func (s Spec) produce(seed uint64) *ProduceConfig {
+	total := s.Load.Warmup + s.Load.Duration
+	return &ProduceConfig{
+		Rate: s.Load.Rate, Shape: s.Load.Shape, Seed: seed, Count: uint64(s.Load.Rate * total.Seconds()), Span: total,
+		Payload: s.Load.Payload, Content: s.Load.Content, Keys: cmp.Or(s.Load.Keys, defaultKeys), Producers: s.Load.Producers,
+	}
+}
+
+// defaultKeys is how many keys take turns where the load does not say.
+const defaultKeys = "uniform:16"
 
 // holdsLoad says where the load was not the offered one: its latency is that of
 // another load.
@@ -85,8 +103,8 @@ func (m *measured) holdsLoad(rate float64) {
 func (l *Lab) throughput(ctx context.Context, s Spec) (*measured, error) {
 	m, err := l.both(ctx, s, "throughput", &ProduceConfig{
 		Count: 1 << 40, Duration: s.Load.Saturate, Senders: s.Load.Senders, Batch: s.Load.Batch, Window: s.Load.Window,
-		Payload: s.Load.Payload, Keys: 16,
-	}, 512)
+		Payload: s.Load.Payload, Content: s.Load.Content, Keys: cmp.Or(s.Load.Keys, defaultKeys), Producers: s.Load.Producers,
+	}, throughputReceive)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +130,9 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 	defer l.deleteQueue(ctx, b, raw)
 	path := l.ledgerPath(trial, producerProcess)
 	node, ready, err := startNode(ctx, NodeConfig{
-		Queue: raw, Ledger: path, Process: producerProcess, Trial: trial, Producer: 1,
-		Produce: p, Consume: &ConsumeConfig{Consumers: 1, ReceiveMax: receiveMax},
+		Queue: raw, Ledger: path, Process: producerProcess, Trial: trial, Producer: 1, Slow: s.Setting.Slow, Fake: s.Setting.Fake,
+		Connections: s.Load.Connections,
+		Produce:     p, Consume: &ConsumeConfig{Consumers: max(1, s.Load.Consumers), ReceiveMax: receiveMax},
 	})
 	if err != nil {
 		return nil, err
@@ -150,7 +169,7 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 
 // account judges a trial without a fault.
 func (m *measured) account(records []ledger.Record, s Spec) {
-	in := ledger.Input{Records: records, Confirm: m.caps.Confirm, KeyOf: load.Source{Keys: 16}.KeyOf}
+	in := ledger.Input{Records: records, Confirm: m.caps.Confirm, KeyOf: load.Source{Keys: keysOf(defaultKeys)}.KeyOf}
 	var first, lastSent, lastDelivered int64
 	for _, r := range records {
 		switch r.Event {
@@ -218,3 +237,5 @@ func (l *Lab) deleteQueue(ctx context.Context, b *broker.Broker, raw string) {
 	defer q.Close()
 	_ = q.Delete(ctx)
 }
+
+func keysOf(string) uint64 { return 16 }

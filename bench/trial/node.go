@@ -28,6 +28,9 @@ type NodeConfig struct {
 	Trial       uint32
 	Producer    uint16
 	Incarnation uint16
+	Connections int     // queues opened, which publishers and consumers take turns to use; 0 is 1
+	Slow        float64 // see Setting.Slow
+	Fake        string  // see Setting.Fake
 
 	Produce *ProduceConfig
 	Consume *ConsumeConfig
@@ -42,7 +45,13 @@ type ProduceConfig struct {
 	Batch    int           // messages in one Publish
 	Window   int64         // closed loop with a consumer in the same node: most messages published and not yet delivered
 	Payload  int           // bytes
-	Keys     uint64        // messages take key seq mod Keys
+
+	Shape     string        // open loop: see load.ParseShape; "" is constant at Rate
+	Seed      uint64        // of the shape, the keys and the content
+	Span      time.Duration // open loop with a shape: the messages due within it
+	Content   string        // of the payload; see load.ParseContent
+	Keys      string        // see load.ParseKeys
+	Producers int           // publishers; 0 is 1
 }
 
 // ConsumeConfig is what a node does with what it receives.
@@ -123,11 +132,16 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 
 	opening, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	q, err := backends.Open(opening, n.cfg.Queue)
-	if err != nil {
-		return err
+	var queues []queue.Queue
+	for range max(1, n.cfg.Connections) {
+		q, err := n.open(opening)
+		if err != nil {
+			return err
+		}
+		defer q.Close()
+		queues = append(queues, q)
 	}
-	defer q.Close()
+	q := queues[0]
 
 	receiving, stopReceiving := context.WithCancel(ctx)
 	defer stopReceiving()
@@ -151,8 +165,8 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 			return err
 		}
 		defer effects.Close()
-		for range c.Consumers {
-			consumer, err := q.Consumer(opening)
+		for i := range c.Consumers {
+			consumer, err := queues[i%len(queues)].Consumer(opening)
 			if err != nil {
 				return fmt.Errorf("open a consumer: %w", err)
 			}
@@ -164,9 +178,18 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 		}
 	}
 	var publisher queue.Publisher
-	if n.cfg.Produce != nil {
-		if publisher, err = q.Publisher(opening); err != nil {
-			return fmt.Errorf("open a publisher: %w", err)
+	if p := n.cfg.Produce; p != nil {
+		var some turns
+		for i := range max(1, p.Producers) {
+			one, err := queues[i%len(queues)].Publisher(opening)
+			if err != nil {
+				return fmt.Errorf("open a publisher: %w", err)
+			}
+			some.publishers = append(some.publishers, one)
+		}
+		publisher = some.publishers[0]
+		if len(some.publishers) > 1 {
+			publisher = &some
 		}
 		publisher = ledger.RecordPublisher(publisher, w)
 	}
@@ -219,6 +242,18 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 	}
 }
 
+// open opens the node's queue, or what stands in for it on purpose.
+func (n *node) open(ctx context.Context) (queue.Queue, error) {
+	if n.cfg.Fake != "" {
+		return openFake(n.cfg.Fake)
+	}
+	q, err := backends.Open(ctx, n.cfg.Queue)
+	if err == nil && n.cfg.Slow > 0 {
+		q = slowQueue{q, n.cfg.Slow}
+	}
+	return q, err
+}
+
 // lookInto returns what is in a queue, or -1 where it does not tell.
 func lookInto(ctx context.Context, q queue.Queue) (int64, error) {
 	looker, ok := q.(queue.Backlogger)
@@ -262,7 +297,7 @@ func (n *node) awaitQuiet(ctx context.Context) bool {
 func (n *node) produce(ctx context.Context, p queue.Publisher) (load.Stats, error) {
 	c := n.cfg.Produce
 	message := load.Source{
-		Trial: n.cfg.Trial, Producer: n.cfg.Producer, Incarnation: n.cfg.Incarnation, Size: c.Payload, Keys: c.Keys,
+		Trial: n.cfg.Trial, Producer: n.cfg.Producer, Incarnation: n.cfg.Incarnation, Size: c.Payload, Keys: keysOf(c.Keys),
 	}.Messages()
 	if c.Rate > 0 {
 		return load.Run(ctx, load.Generator{

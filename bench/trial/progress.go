@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -19,8 +20,10 @@ type Progress struct {
 	bars     *mpb.Progress
 	bar      *mpb.Bar
 	began    time.Time
+	json     *json.Encoder // one line for each event; nil: words for people
 	cells    int
-	finished int
+	trials   int
+	finished int           // cells
 	total    time.Duration // estimated cost of all cells
 	done     time.Duration // estimated cost of the finished ones
 	running  string
@@ -31,11 +34,12 @@ func NewProgress(w io.Writer, terminal bool, specs []Spec) *Progress {
 	p := &Progress{w: w, began: time.Now(), cells: len(specs)}
 	for _, s := range specs {
 		p.total += s.estimate()
+		p.trials += s.Trials
 	}
 	if terminal {
 		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40))
-		p.bar = p.bars.AddBar(int64(len(specs)),
-			mpb.PrependDecorators(decor.CountersNoUnit("%d/%d cells ")),
+		p.bar = p.bars.AddBar(int64(p.trials),
+			mpb.PrependDecorators(decor.CountersNoUnit("%d/%d trials ")),
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.status() })))
 	}
 	return p
@@ -56,16 +60,32 @@ func (p *Progress) left() string {
 	return "~" + time.Duration(pace*float64(p.total-p.done)).Round(time.Second).String()
 }
 
-func (p *Progress) start(s Spec) {
+func (p *Progress) start(s Spec, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running = fmt.Sprintf("%s %s %s", s.Setting, s.Test, s.Fault)
+	if s.Trials > 1 {
+		p.running += fmt.Sprintf(" %d/%d", n, s.Trials)
+	}
+	p.emit(ProgressEvent{Event: "start", Cell: cellName(s), Trial: n, Of: s.Trials})
+}
+
+// trial notes that one trial is over.
+func (p *Progress) trial(s Spec, o Outcome) {
+	p.mu.Lock()
+	p.done += s.estimate() / time.Duration(s.Trials)
+	p.emit(ProgressEvent{Event: "trial", Cell: o.Backend + "/" + o.Setting + " " + o.Test + " " + o.Fault, Trial: o.Run.N, Run: &o.Run})
+	p.mu.Unlock()
+	if p.bar != nil {
+		p.bar.Increment()
+	}
 }
 
 func (p *Progress) finish(s Spec, c Cell) {
 	p.mu.Lock()
 	p.finished++
-	p.done += s.estimate()
+	p.done += s.estimate() / time.Duration(s.Trials) * time.Duration(s.Trials-len(c.Runs)) // those of a cell that was skipped
+	p.emit(ProgressEvent{Event: "cell", Cell: cellName(s), Verdict: c.Verdict, Note: c.Note, Finished: p.finished, Of: p.cells})
 	line := fmt.Sprintf("[%d/%d, %s left] %s %s %s: %s", p.finished, p.cells, p.left(), s.Setting, s.Test, s.Fault, c.Verdict)
 	if c.Verdict == VerdictInvalid || c.Verdict == VerdictContradiction {
 		line += ": " + c.Note
@@ -76,20 +96,53 @@ func (p *Progress) finish(s Spec, c Cell) {
 		}
 	}
 	p.mu.Unlock()
-	if p.bar != nil {
-		p.bar.Increment()
+	switch {
+	case p.json != nil:
+	case p.bar != nil:
+		p.bar.IncrBy(max(0, s.Trials-len(c.Runs))) // those of a cell that was skipped
 		if c.Verdict == VerdictInvalid || c.Verdict == VerdictContradiction {
 			fmt.Fprintln(p.bars, line)
 		}
-		return
-	}
-	if c.Verdict != VerdictSkipped && c.Verdict != VerdictNotApplicable {
+	case c.Verdict != VerdictSkipped && c.Verdict != VerdictNotApplicable:
 		fmt.Fprintln(p.w, line)
 	}
 }
 
+func cellName(s Spec) string { return s.Setting.String() + " " + s.Test + " " + s.Fault }
+
+// ProgressEvent is one line of --json.
+type ProgressEvent struct {
+	Time     time.Time `json:"time"`
+	Event    string    `json:"event"` // start and trial, of one trial; cell, of a finished one; say; end
+	Cell     string    `json:"cell,omitempty"`
+	Trial    int       `json:"trial,omitempty"`
+	Finished int       `json:"finished,omitempty"` // cells
+	Of       int       `json:"of,omitempty"`
+	Verdict  string    `json:"verdict,omitempty"`
+	Note     string    `json:"note,omitempty"`
+	Run      *TrialRun `json:"run,omitempty"`
+}
+
+// emit writes an event, where events are wanted; the lock is held.
+func (p *Progress) emit(e ProgressEvent) {
+	if p.json != nil {
+		e.Time = time.Now()
+		_ = p.json.Encode(e) // a reader that went away does not end the run
+	}
+}
+
+// NewEvents shows the progress as events on w, for scripts.
+func NewEvents(w io.Writer, specs []Spec) *Progress {
+	p := NewProgress(io.Discard, false, specs)
+	p.json = json.NewEncoder(w)
+	return p
+}
+
 // Say prints a line above the bar.
 func (p *Progress) Say(format string, args ...any) {
+	p.mu.Lock()
+	p.emit(ProgressEvent{Event: "say", Note: fmt.Sprintf(format, args...)})
+	p.mu.Unlock()
 	if p.bars != nil {
 		fmt.Fprintf(p.bars, format+"\n", args...)
 		return

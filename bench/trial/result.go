@@ -47,6 +47,9 @@ type Host struct {
 	// ClockJumpMillis is by how much the wall clock was set during the run,
 	// against the monotonic one that latencies count on.
 	ClockJumpMillis int64 `json:"clockJumpMillis"`
+
+	StealPercent float64 `json:"stealPercent"` // of the cores' time during the run, taken by the host of a virtual machine
+	SwappedPages int64   `json:"swappedPages"` // in and out, during the run
 }
 
 // Pressure is the share of time, in per cent, in which something runnable had to

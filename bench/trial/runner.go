@@ -18,36 +18,37 @@ type Runner struct {
 	Lab      *Lab
 	Suite    string
 	Seed     uint64
-	Width    int // crash and sale cells at once; latency and throughput always run alone
+	Width    int // crash and sale cells at once; the others always run alone
 	Progress *Progress
-	Finished func(Cell) error // called one at a time; an error ends the run
+	Kept     []Outcome           // trials of an earlier run, which are not measured again
+	Trial    func(Outcome) error // called after each trial, one at a time; an error ends the run; may be nil
+	Finished func(Cell) error    // called one at a time; an error ends the run
+
+	mu    sync.Mutex
+	order int // trials begun
+
+	measure func(context.Context, Spec, uint64) (*measured, error) // nil: the lab's; tests have another
+}
+
+// cellRun is a cell whose trials are under way.
+type cellRun struct {
+	spec     Spec
+	cell     Cell
+	row      Row
+	outcomes []Outcome
+	prepared bool
+	skipped  bool
 }
 
 // Run measures the specs. It returns early when ctx ends; what was finished by
 // then has been handed over.
+//
+// The trials of all settings are interleaved: every round has one trial of each
+// cell, in an order that the seed draws anew, so that what the machine does over
+// time does not fall on one setting.
 func (r *Runner) Run(ctx context.Context, specs []Spec) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var mu sync.Mutex
-	measure := func(s Spec) {
-		if ctx.Err() != nil {
-			return
-		}
-		r.Progress.start(s)
-		c := r.cell(ctx, s)
-		if ctx.Err() != nil {
-			return // cut short: not a finding
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		r.Progress.finish(s, c)
-		if err := r.Finished(c); err != nil {
-			cancel(err)
-		}
-	}
-	// Order is shuffled so that what the machine does over time does not fall
-	// on one setting; brokers are started before the first cell that needs them.
-	rng := rand.New(rand.NewPCG(r.Seed, 1))
 	var alone, beside []Spec
 	for _, s := range specs {
 		if s.alone() {
@@ -56,26 +57,110 @@ func (r *Runner) Run(ctx context.Context, specs []Spec) error {
 			beside = append(beside, s)
 		}
 	}
-	rng.Shuffle(len(alone), func(i, j int) { alone[i], alone[j] = alone[j], alone[i] })
-	for _, s := range alone {
-		measure(s)
-	}
+	r.rounds(ctx, cancel, alone, 1)
 	lanes := lanes(beside)
 	// The longest lane first, or it would run alone at the end.
 	slices.SortStableFunc(lanes, func(a, b []Spec) int { return cmp.Compare(estimateAll(b), estimateAll(a)) })
 	slots := make(chan struct{}, max(1, r.Width))
 	var wg sync.WaitGroup
-	for _, lane := range lanes {
+	for i, lane := range lanes {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			for _, s := range lane {
-				measure(s)
-			}
+			r.rounds(ctx, cancel, lane, uint64(2+i))
 		})
 	}
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// rounds measures the trials of some cells, one after the other.
+func (r *Runner) rounds(ctx context.Context, cancel context.CancelCauseFunc, specs []Spec, stream uint64) {
+	rng := rand.New(rand.NewPCG(r.Seed, stream))
+	cells := make([]*cellRun, len(specs))
+	most := 0
+	for i, s := range specs {
+		cells[i] = r.newCell(s)
+		most = max(most, s.Trials)
+	}
+	for n := 1; n <= most; n++ {
+		round := slices.DeleteFunc(slices.Clone(cells), func(c *cellRun) bool { return c.spec.Trials < n })
+		rng.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		for _, c := range round {
+			if ctx.Err() != nil {
+				return
+			}
+			if err := r.step(ctx, c, n); err != nil {
+				cancel(err)
+			}
+		}
+	}
+}
+
+// step measures trial n of a cell, unless it is kept from an earlier run, and
+// hands the cell over after its last.
+func (r *Runner) step(ctx context.Context, c *cellRun, n int) error {
+	if c.skipped {
+		return nil
+	}
+	if n > len(c.outcomes) {
+		r.Progress.start(c.spec, n)
+		if !c.prepared {
+			if why := r.prepare(ctx, c); why != "" {
+				if ctx.Err() != nil {
+					return nil // cut short: not a finding
+				}
+				c.skipped = true
+				return r.finish(c)
+			}
+			c.prepared = true
+		}
+		o := r.trial(ctx, c.spec, n)
+		if ctx.Err() != nil {
+			return nil
+		}
+		c.outcomes = append(c.outcomes, o)
+		if err := r.keep(c.spec, o); err != nil {
+			return err
+		}
+	} else if !c.prepared {
+		if why := r.prepare(ctx, c); why != "" { // the broker is gone since
+			c.skipped = true
+			return r.finish(c)
+		}
+		c.prepared = true
+	}
+	if n < c.spec.Trials {
+		return nil
+	}
+	fold(c.spec, c.row, c.outcomes, r.Seed, &c.cell)
+	return r.finish(c)
+}
+
+func (r *Runner) trial(ctx context.Context, s Spec, n int) Outcome {
+	r.mu.Lock()
+	r.order++
+	run := TrialRun{N: n, Order: r.order, Seed: r.Seed + uint64(n) - 1, StartedAt: time.Now()}
+	r.mu.Unlock()
+	m, err := r.one(ctx, s, run.Seed)
+	return outcome(s, run, m, err)
+}
+
+func (r *Runner) keep(s Spec, o Outcome) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Progress.trial(s, o)
+	if r.Trial == nil {
+		return nil
+	}
+	return r.Trial(o)
+}
+
+func (r *Runner) finish(c *cellRun) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Progress.finish(c.spec, c.cell)
+	return r.Finished(c.cell)
 }
 
 func estimateAll(specs []Spec) time.Duration {
@@ -86,27 +171,41 @@ func estimateAll(specs []Spec) time.Duration {
 	return d
 }
 
-// cell measures one spec, all its trials, and judges it.
-func (r *Runner) cell(ctx context.Context, s Spec) (c Cell) {
-	began := time.Now()
-	c = Cell{
-		Backend: s.Setting.Backend, Setting: s.Setting.Name, Test: s.Test, Fault: s.Fault, Seed: r.Seed,
+func (r *Runner) newCell(s Spec) *cellRun {
+	c := &cellRun{spec: s, cell: Cell{
+		Backend: s.Setting.Backend, Setting: s.Setting.label(), Test: s.Test, Fault: s.Fault, Seed: r.Seed,
 		Broker: Broker{Name: cmp.Or(s.Setting.Broker, "none")}, InvalidReasons: []string{}, EffectiveSettings: map[string]string{},
 		PayloadBytes: s.Load.Payload, Profile: s.Setting.Profile,
+	}}
+	for _, o := range r.Kept {
+		if o.of(s) && len(c.outcomes) < s.Trials {
+			c.outcomes = append(c.outcomes, o)
+			r.order = max(r.order, o.Run.Order)
+		}
 	}
-	defer func() { c.WallMillis = time.Since(began).Milliseconds() }()
-	skip := func(verdict, why string) Cell {
+	return c
+}
+
+// prepare finds the cell's broker and its row of the oracle. It says why there
+// is nothing to measure, and has then put the verdict into the cell.
+func (r *Runner) prepare(ctx context.Context, run *cellRun) string {
+	s, c := run.spec, &run.cell
+	skip := func(verdict, why string) string {
 		c.Verdict, c.Note, c.Trials = verdict, why, 0
 		c.InvalidReasons = append(c.InvalidReasons, why)
-		return c
+		return why
 	}
 	if ok, why := s.Runs(r.Suite); !ok {
 		return skip(VerdictSkipped, why)
 	}
-	row, err := Lookup(s.Setting.String(), s.Fault)
+	if why := s.notApplicable(); why != "" {
+		return skip(VerdictNotApplicable, why)
+	}
+	row, err := Lookup(s.Setting.Backend+"/"+s.Setting.Name, s.Fault)
 	if err != nil {
 		return skip(VerdictInvalid, err.Error())
 	}
+	run.row = row
 	if row.NotApplicable() {
 		return skip(VerdictNotApplicable, row.Why)
 	}
@@ -139,6 +238,5 @@ func (r *Runner) cell(ctx context.Context, s Spec) (c Cell) {
 			return skip(VerdictInvalid, fmt.Sprintf("the broker does not tell its version: %v", err))
 		}
 	}
-	r.trials(ctx, s, row, &c)
-	return c
+	return ""
 }

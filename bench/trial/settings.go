@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -14,10 +15,27 @@ type Setting struct {
 	Query   string // the parameters of the queue's URL that make this setting
 	Profile string // what an accepted message survives; see Profiles
 	Promise string // one line for people
+
+	Label string  // tells two cells of one setting apart in `queuelab ab`; "": none
+	Slow  float64 // spoils it on purpose: every Publish and Receive takes that share longer
+	Fake  string  // a queue with a known fault in its place, for calibration; see fakeQueue
 }
 
-// String is the setting's name, as in the oracle: backend/setting.
-func (s Setting) String() string { return s.Backend + "/" + s.Name }
+// String is the setting's name: backend/setting, as in the oracle, and the label.
+func (s Setting) String() string { return s.Backend + "/" + s.label() }
+
+// label is the name in results. What spoils a setting is part of it, so that
+// nobody takes the numbers for the setting's own.
+func (s Setting) label() string {
+	name := s.Name
+	if s.Slow > 0 {
+		name += fmt.Sprintf("+slow=%g%%", s.Slow*100)
+	}
+	if s.Label != "" {
+		name += "#" + s.Label
+	}
+	return name
+}
 
 // Settings lists every setting, in the order in which tables show them.
 func Settings() []Setting {
@@ -26,21 +44,24 @@ func Settings() []Setting {
 		everysec = "survives a killed Redis; a power cut loses about a second"
 		always   = "synced before the reply"
 	)
+	set := func(backend, name, broker, conf, profile, query, promise string) Setting {
+		return Setting{Backend: backend, Name: name, Broker: broker, Conf: conf, Query: query, Profile: profile, Promise: promise}
+	}
 	return []Setting{
-		{"memory", "bounded", "", "", "capacity=1024&full=block", ProfileMemory, "lives and dies with its process"},
-		{"redis-list", "no-persistence", "redis", "no-persistence", "", ProfileAtMostOnce, "BRPOP removes what it delivers; " + none},
-		{"redis-list", "aof-everysec", "redis", "aof-everysec", "", ProfileAtMostOnce, "BRPOP removes what it delivers; " + everysec},
-		{"redis-list", "aof-always", "redis", "aof-always", "", ProfileAtMostOnce, "BRPOP removes what it delivers; " + always},
-		{"redis-pubsub", "default", "redis", "no-persistence", "", ProfileAtMostOnce, "whoever listens at that moment hears it; nothing is stored"},
-		{"redis-streams", "no-persistence", "redis", "no-persistence", "", ProfileMemory, "pending until acked; " + none},
-		{"redis-streams", "aof-everysec", "redis", "aof-everysec", "", ProfileDiskAsync, "pending until acked; " + everysec},
-		{"redis-streams", "aof-always", "redis", "aof-always", "", ProfileDiskSync, "pending until acked; " + always},
-		{"rabbitmq", "transient", "rabbitmq", "default", "persistent=false&confirm=false&auto-ack=true", ProfileAtMostOnce, "no confirms, auto-ack, in memory: nothing is promised"},
-		{"rabbitmq", "classic", "rabbitmq", "default", "type=classic", ProfileDiskSync, "persistent, confirmed, acked by hand; classic queue"},
-		{"rabbitmq", "quorum", "rabbitmq", "default", "type=quorum", ProfileDiskSync, "persistent, confirmed, acked by hand; quorum queue on one node"},
-		{"kafka", "acks-0", "kafka", "default", "acks=0", ProfileAtMostOnce, "the broker does not answer: nothing is promised"},
-		{"kafka", "acks-1", "kafka", "default", "acks=1", ProfileDiskAsync, "the leader answered from its page cache"},
-		{"kafka", "acks-all", "kafka", "default", "acks=all", ProfileDiskAsync, "every in-sync replica answered; one node here"},
+		set("memory", "bounded", "", "", ProfileMemory, "capacity=1024&full=block", "lives and dies with its process"),
+		set("redis-list", "no-persistence", "redis", "no-persistence", ProfileAtMostOnce, "", "BRPOP removes what it delivers; "+none),
+		set("redis-list", "aof-everysec", "redis", "aof-everysec", ProfileAtMostOnce, "", "BRPOP removes what it delivers; "+everysec),
+		set("redis-list", "aof-always", "redis", "aof-always", ProfileAtMostOnce, "", "BRPOP removes what it delivers; "+always),
+		set("redis-pubsub", "default", "redis", "no-persistence", ProfileAtMostOnce, "", "whoever listens at that moment hears it; nothing is stored"),
+		set("redis-streams", "no-persistence", "redis", "no-persistence", ProfileMemory, "", "pending until acked; "+none),
+		set("redis-streams", "aof-everysec", "redis", "aof-everysec", ProfileDiskAsync, "", "pending until acked; "+everysec),
+		set("redis-streams", "aof-always", "redis", "aof-always", ProfileDiskSync, "", "pending until acked; "+always),
+		set("rabbitmq", "transient", "rabbitmq", "default", ProfileAtMostOnce, "persistent=false&confirm=false&auto-ack=true", "no confirms, auto-ack, in memory: nothing is promised"),
+		set("rabbitmq", "classic", "rabbitmq", "default", ProfileDiskSync, "type=classic", "persistent, confirmed, acked by hand; classic queue"),
+		set("rabbitmq", "quorum", "rabbitmq", "default", ProfileDiskSync, "type=quorum", "persistent, confirmed, acked by hand; quorum queue on one node"),
+		set("kafka", "acks-0", "kafka", "default", ProfileAtMostOnce, "acks=0", "the broker does not answer: nothing is promised"),
+		set("kafka", "acks-1", "kafka", "default", ProfileDiskAsync, "acks=1", "the leader answered from its page cache"),
+		set("kafka", "acks-all", "kafka", "default", ProfileDiskAsync, "acks=all", "every in-sync replica answered; one node here"),
 	}
 }
 
@@ -53,10 +74,14 @@ func SelectSettings(list string) ([]Setting, error) {
 	}
 	var chosen []Setting
 	for _, want := range strings.Split(list, ",") {
-		want = strings.TrimSpace(want)
+		want, slow, err := cutSlow(strings.TrimSpace(want))
+		if err != nil {
+			return nil, err
+		}
 		n := len(chosen)
 		for _, s := range all {
 			if s.Backend == want || s.String() == want {
+				s.Slow = slow
 				chosen = append(chosen, s)
 			}
 		}
@@ -71,4 +96,18 @@ func SelectSettings(list string) ([]Setting, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// cutSlow reads a setting that is to be spoiled on purpose, as in
+// redis-streams/aof-always+slow=20%: the proof that a comparison finds it.
+func cutSlow(want string) (name string, slow float64, err error) {
+	name, percent, has := strings.Cut(want, "+slow=")
+	if !has {
+		return want, 0, nil
+	}
+	n, err := strconv.ParseFloat(strings.TrimSuffix(percent, "%"), 64)
+	if err != nil || !(n > 0 && n <= 1000) {
+		return "", 0, fmt.Errorf("%q: want +slow=20%%, more than 0 and at most 1000 per cent", want)
+	}
+	return name, n / 100, nil
 }

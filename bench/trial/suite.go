@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,16 +20,42 @@ type Spec struct {
 
 // LoadParams is the load of a trial, equal for every setting of a suite.
 type LoadParams struct {
-	Rate     float64       // latency and crash: offered messages a second
+	Rate     float64       // latency and crash: offered messages a second; where Shape is set, its mean
+	Shape    string        // latency: as load.ParseShape reads it; "" is constant at Rate
 	Warmup   time.Duration // latency: excluded from the percentiles
 	Duration time.Duration // latency; a p99.9 takes ten thousand messages
 	Saturate time.Duration // throughput
 	Messages uint64        // crash: published in all; the broker's backlog when it is killed
 	Payload  int           // bytes
+	Content  string        // what they are; "" is text
+	Keys     string        // "" is sixteen that take turns
 	Senders  int           // throughput: callers at once
 	Batch    int           // throughput: messages in one call
 	Window   int64         // throughput: most messages published and not yet delivered
 	Prefetch int           // crash: what a client may take in advance, where that can be set
+
+	Producers   int    // publishers; 0 is 1
+	Consumers   int    // consumers; 0 is 1
+	Connections int    // queues opened, which publishers and consumers take turns to use; 0 is 1
+	Promise     string // slo
+}
+
+// describe is the load as the result has it.
+func (s Spec) describe() *Load {
+	if s.Test == TestSale {
+		return nil
+	}
+	l := &Load{Shape: "closed", Payload: cmp.Or(s.Load.Content, "text"), Keys: cmp.Or(s.Load.Keys, defaultKeys), Producers: max(1, s.Load.Producers), Batch: max(1, s.Load.Batch)}
+	switch s.Test {
+	case TestLatency, TestSLO:
+		l.Shape, l.Batch = cmp.Or(s.Load.Shape, fmt.Sprintf("constant:%g", s.Load.Rate)), 1
+	case TestCrash:
+		l.Shape, l.Batch, l.Keys = fmt.Sprintf("constant:%g", s.Load.Rate/2), 1, "uniform:1"
+		if s.Setting.Broker == "" {
+			l.Shape = fmt.Sprintf("constant:%g", s.Load.Rate)
+		}
+	}
+	return l
 }
 
 // SaleParams is the size of a sale.
@@ -43,41 +70,80 @@ func Suites() []string { return []string{"smoke", "quick", "full"} }
 
 // Suite lists the cells of a named suite over the given settings. trials
 // overrides the suite's own number of trials of every crash and sale cell, and
-// repeats of latency and throughput, unless it is 0.
-func Suite(name string, settings []Setting, trials int) ([]Spec, error) {
+// repeats of latency and throughput, unless it is 0. tests picks some of the
+// suite's tests by name, and the long ones into the smaller suites; none: all
+// that the suite has.
+func Suite(name string, settings []Setting, trials int, tests ...string) ([]Spec, error) {
 	load := LoadParams{
 		Rate: 1000, Warmup: time.Second, Duration: 10 * time.Second, Saturate: 3 * time.Second, Messages: 400, Payload: 100,
 		Senders: 16, Batch: 64, Window: 20_000, Prefetch: 10,
 	}
 	sale := SaleParams{Buyers: 1000, Stock: 200, Connections: 32, ResultDeadline: 20 * time.Second}
-	repeats := 1
+	repeats, crashes := 1, 1
 	switch name {
 	case "smoke":
 		load.Duration, load.Saturate, load.Messages = 2*time.Second, 2*time.Second, 200
 		sale.Buyers, sale.Stock = 400, 100
 	case "quick":
 	case "full":
-		load.Duration, load.Messages, repeats = 20*time.Second, 1000, 10
+		// Six is the fewest that bound a median at 95 %.
+		load.Duration, load.Messages, repeats, crashes = 20*time.Second, 1000, 6, 10
 		sale = SaleParams{Buyers: 5000, Stock: 500, Connections: 64, ResultDeadline: time.Minute}
 	default:
 		return nil, fmt.Errorf("unknown suite %q: the suites are %s", name, strings.Join(Suites(), ", "))
 	}
 	if trials > 0 {
-		repeats = trials
+		repeats, crashes = trials, trials
 	}
+	load.Promise = DefaultPromise
 	var specs []Spec
 	for _, s := range settings {
-		add := func(test string, faults ...string) {
+		add := func(n int, test string, faults ...string) {
 			for _, f := range faults {
-				specs = append(specs, Spec{Setting: s, Test: test, Fault: f, Trials: repeats, Load: load, Sale: sale})
+				specs = append(specs, Spec{Setting: s, Test: test, Fault: f, Trials: n, Load: load, Sale: sale})
 			}
 		}
-		add(TestLatency, FaultNone)
-		add(TestThroughput, FaultNone)
-		add(TestCrash, FaultNone, FaultConsumerKillMidHandle, FaultConsumerKillBeforeAck, FaultBrokerKill)
-		add(TestSale, FaultNone, FaultServiceKill)
+		add(repeats, TestLatency, FaultNone)
+		add(repeats, TestThroughput, FaultNone)
+		add(crashes, TestCrash, FaultNone, FaultConsumerKillMidHandle, FaultConsumerKillBeforeAck, FaultBrokerKill)
+		add(crashes, TestSale, FaultNone, FaultServiceKill)
+		add(1, TestSLO, FaultNone)
+		for _, test := range ScalingTests() {
+			add(max(1, min(repeats, 3)), test, FaultNone)
+		}
+	}
+	if name != "full" {
+		// They take long, and are measured when asked for by name.
+		specs = slices.DeleteFunc(specs, func(s Spec) bool { return !slices.Contains(tests, s.Test) && s.long() })
+	}
+	if len(tests) > 0 {
+		specs = slices.DeleteFunc(specs, func(s Spec) bool { return !slices.Contains(tests, s.Test) })
 	}
 	return specs, nil
+}
+
+// Tests lists every test.
+func Tests() []string {
+	return append([]string{TestLatency, TestThroughput, TestCrash, TestSale, TestSLO}, ScalingTests()...)
+}
+
+// ScalingTests lists the dimensions along which throughput is measured.
+func ScalingTests() []string {
+	return []string{TestScalingConsumers, TestScalingConnections, TestScalingPayload, TestScalingBatch}
+}
+
+func (s Spec) scaling() bool { return slices.Contains(ScalingTests(), s.Test) }
+func (s Spec) long() bool    { return s.scaling() || s.Test == TestSLO }
+
+// notApplicable says why the test means nothing to the setting; "" where it does.
+func (s Spec) notApplicable() string {
+	switch {
+	case s.Test == TestScalingConsumers && s.Setting.Backend == "redis-pubsub":
+		return "every subscriber gets every message: more of them share nothing"
+	case s.Test == TestScalingConnections && s.Setting.Broker == "":
+		return "it lives in the process: there is no connection"
+	}
+	return ""
 }
 
 // Runs reports whether the suite measures the setting; otherwise why not.
@@ -89,7 +155,7 @@ func (s Spec) Runs(suite string) (bool, string) {
 }
 
 // alone reports whether nothing else may run beside it.
-func (s Spec) alone() bool { return s.Test == TestLatency || s.Test == TestThroughput }
+func (s Spec) alone() bool { return s.Test != TestCrash && s.Test != TestSale }
 
 // lane names what the spec cannot share with another at the same time: its broker.
 func (s Spec) lane() string {
@@ -109,6 +175,12 @@ func (s Spec) estimate() time.Duration {
 		one = s.Load.Saturate + 2*time.Second
 	case TestSale:
 		one = 5 * time.Second
+	case TestSLO:
+		one = 10 * (sloWarmup + s.Load.dwell() + 2*time.Second)
+	default:
+		if s.scaling() {
+			one = time.Duration(len(scaleValues(s.Test))) * (s.Load.Saturate + 2*time.Second)
+		}
 	}
 	return one * time.Duration(s.Trials)
 }

@@ -1,39 +1,40 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"queuelab/bench/ledger"
+	"queuelab/bench/stat"
 	"queuelab/queue"
 )
 
-// trials runs every trial of a cell, sums up the valid ones, and judges.
-func (r *Runner) trials(ctx context.Context, s Spec, row Row, c *Cell) {
+// fold folds the outcomes of a spec's trials into its cell, and judges it.
+func fold(s Spec, row Row, outcomes []Outcome, seed uint64, c *Cell) {
 	c.Trials = s.Trials
 	var sum tally
-	for i := range s.Trials {
-		m, err := r.one(ctx, s, r.Seed+uint64(i))
-		switch {
-		case err != nil:
-			c.InvalidReasons = append(c.InvalidReasons, err.Error())
-			continue
-		case len(m.invalid) > 0:
-			c.InvalidReasons = append(c.InvalidReasons, m.invalid...)
+	for _, o := range outcomes {
+		c.Runs = append(c.Runs, o.Run)
+		c.InvalidReasons = append(c.InvalidReasons, o.Run.Invalid...)
+		c.WallMillis += o.WallMillis
+		if o.Settings != nil {
+			c.EffectiveSettings = o.Settings
+			c.Guarantee, c.Confirm = o.Caps.Guarantee.String(), o.Caps.Confirm.String()
 		}
-		c.EffectiveSettings = m.settings
-		c.Guarantee, c.Confirm = m.caps.Guarantee.String(), m.caps.Confirm.String()
-		if len(m.invalid) > 0 {
+		if len(o.Run.Invalid) > 0 {
 			continue
 		}
 		c.Valid++
-		sum.add(m)
+		sum.add(o)
 	}
 	sum.fill(s, c)
+	c.spread(seed)
+	c.loss()
 	if c.Valid == 0 {
 		c.Verdict = VerdictInvalid
 		c.Note = "no valid trial: " + firstOf(c.InvalidReasons)
@@ -45,17 +46,20 @@ func (r *Runner) trials(ctx context.Context, s Spec, row Row, c *Cell) {
 		return
 	}
 	c.Verdict, c.Note = sum.verdict(row, c.Counts)
+	if n := len(sum.saturated); n > 0 && c.Verdict != VerdictSaturated && c.Noisy == "" {
+		c.Noisy = fmt.Sprintf("%d of %d trials did not hold the load: %s", n, c.Valid, sum.saturated[0])
+	}
 }
 
 // verdict judges the sums of the counts, and each trial by itself.
 func (t *tally) verdict(row Row, sums ledger.Counts) (verdict, note string) {
 	verdict, note = Verdict(row, t.facts, sums, len(t.each))
 	// A sum can hide what a single trial shows.
-	for _, m := range t.each {
-		v, n := Verdict(row, m.facts, m.report.Counts, 1)
-		if v == VerdictContradiction && m.report.LostUnacked > 0 {
+	for _, o := range t.each {
+		v, n := Verdict(row, o.Facts, o.Run.Counts, 1)
+		if v == VerdictContradiction && o.LostUnacked > 0 {
 			// Whoever did it, the queue or the consumer, it shows as this.
-			n += fmt.Sprintf("; %d of the lost had been delivered and not acked, and the queue forgot them all the same: acked early, or not kept", m.report.LostUnacked)
+			n += fmt.Sprintf("; %d of the lost had been delivered and not acked, and the queue forgot them all the same: acked early, or not kept", o.LostUnacked)
 		}
 		if v == VerdictContradiction || v == VerdictOracleUpdate && verdict == VerdictAsExpected {
 			verdict, note = v, n
@@ -66,8 +70,8 @@ func (t *tally) verdict(row Row, sums ledger.Counts) (verdict, note string) {
 		return VerdictContradiction, t.damage
 	case row.Fault == FaultNone && t.caps.OrderedPerKey && sums.Reordered > 0 && verdict != VerdictContradiction:
 		return VerdictContradiction, fmt.Sprintf("%d reordered without a fault, and the queue claims to keep the order of a key", sums.Reordered)
-	case t.saturated != "" && verdict != VerdictContradiction: // too much load is no excuse for a loss
-		return VerdictSaturated, t.saturated
+	case 2*len(t.saturated) >= len(t.each) && len(t.saturated) > 0 && verdict != VerdictContradiction: // too much load is no excuse for a loss
+		return VerdictSaturated, t.saturated[0]
 	}
 	return verdict, note
 }
@@ -79,63 +83,42 @@ func firstOf(reasons []string) string {
 	return reasons[0]
 }
 
-// one runs a single trial.
-func (r *Runner) one(ctx context.Context, s Spec, seed uint64) (*measured, error) {
-	switch s.Test {
-	case TestLatency:
-		return r.Lab.latency(ctx, s)
-	case TestThroughput:
-		return r.Lab.throughput(ctx, s)
-	case TestCrash:
-		return r.Lab.crash(ctx, s)
-	case TestSale:
-		return r.Lab.sale(ctx, s, seed)
-	}
-	return nil, fmt.Errorf("unknown test %q", s.Test)
-}
-
 // tally sums valid trials.
 type tally struct {
-	each       []*measured
+	each       []Outcome
 	facts      Facts
 	caps       queue.Capabilities
 	publish    *hdrhistogram.Histogram
 	endToEnd   *hdrhistogram.Histogram
+	fromSend   *hdrhistogram.Histogram
 	recoveries []int64 // ms
 	rates      []float64
-	lossWindow time.Duration
-	saturated  string
+	lossWindow int64    // ms
+	saturated  []string // of each trial that was
 	damage     string
 }
 
-func (t *tally) add(m *measured) {
-	t.each = append(t.each, m)
-	t.caps = m.caps
-	t.facts.add(m.facts)
-	if m.report.Publish != nil {
-		t.publish, t.endToEnd = merge(t.publish, m.report.Publish), merge(t.endToEnd, m.report.EndToEnd)
+func (t *tally) add(o Outcome) {
+	t.each = append(t.each, o)
+	t.caps = o.Caps
+	t.facts.add(o.Facts)
+	t.publish, t.endToEnd, t.fromSend = merge(t.publish, decode(o.Publish)), merge(t.endToEnd, decode(o.EndToEnd)), merge(t.fromSend, decode(o.EndToEndFromSend))
+	if o.Run.RecoveryMillis != nil {
+		t.recoveries = append(t.recoveries, *o.Run.RecoveryMillis)
 	}
-	switch {
-	case m.sale != nil && m.sale.RecoveryMillis > 0:
-		t.recoveries = append(t.recoveries, m.sale.RecoveryMillis)
-	case m.report.Recovery != nil:
-		t.recoveries = append(t.recoveries, m.report.Recovery.Milliseconds())
+	t.rates = append(t.rates, o.Run.RatePerSecond)
+	t.lossWindow = max(t.lossWindow, o.LossWindowMillis)
+	if o.Damage != "" {
+		t.damage = o.Damage
 	}
-	t.rates = append(t.rates, m.rate)
-	if m.report.Lost > 0 {
-		t.lossWindow = max(t.lossWindow, m.report.LossWindow)
-	}
-	if m.damage != "" {
-		t.damage = m.damage
-	}
-	if m.saturated != "" {
-		t.saturated = m.saturated
+	if o.Run.Saturated != "" {
+		t.saturated = append(t.saturated, o.Run.Saturated)
 	}
 }
 
 func merge(into, h *hdrhistogram.Histogram) *hdrhistogram.Histogram {
-	if into == nil {
-		return h
+	if into == nil || h == nil {
+		return cmp.Or(into, h)
 	}
 	into.Merge(h) // equal ranges: nothing is dropped
 	return into
@@ -143,10 +126,10 @@ func merge(into, h *hdrhistogram.Histogram) *hdrhistogram.Histogram {
 
 // fill writes the sums into the cell.
 func (t *tally) fill(s Spec, c *Cell) {
-	c.Consumers, c.Concurrency = 1, 1
+	c.Consumers, c.Concurrency = max(1, s.Load.Consumers), 1
 	c.LoopModel = "open"
 	switch s.Test {
-	case TestThroughput:
+	case TestThroughput, TestScalingConsumers, TestScalingConnections, TestScalingPayload, TestScalingBatch:
 		c.LoopModel = "closed"
 	case TestSale:
 		c.LoopModel, c.PayloadBytes, c.Concurrency = "closed", 0, saleLanes
@@ -155,31 +138,103 @@ func (t *tally) fill(s Spec, c *Cell) {
 			c.Prefetch = s.Load.Prefetch
 		}
 	}
+	c.Load = s.describe()
 	if len(t.each) == 0 {
 		return
 	}
-	for _, m := range t.each {
-		addCounts(&c.Counts, m.report.Counts)
-		c.BacklogAtFault += m.facts.Backlog
-		if m.sale != nil {
+	for _, o := range t.each {
+		addCounts(&c.Counts, o.Run.Counts)
+		c.BacklogAtFault += o.Facts.Backlog
+		if o.Run.Sale != nil {
 			if c.Sale == nil {
 				c.Sale = &Sale{}
 			}
-			addSale(c.Sale, m.sale.Sale)
+			addSale(c.Sale, *o.Run.Sale)
 		}
 	}
 	if c.Lost > 0 && s.Fault != FaultNone && s.Test == TestCrash {
-		ms := t.lossWindow.Milliseconds()
-		c.LossWindowMillis = &ms
+		c.LossWindowMillis = &t.lossWindow
 	}
-	slices.Sort(t.rates)
-	c.RatePerSecond = t.rates[len(t.rates)/2]
+	c.RatePerSecond = stat.Median(t.rates)
 	if len(t.recoveries) > 0 {
 		slices.Sort(t.recoveries)
 		c.RecoveryMillis = &Recovery{P50: t.recoveries[len(t.recoveries)/2], Max: t.recoveries[len(t.recoveries)-1]}
 	}
-	if s.Test == TestLatency && t.publish != nil {
-		c.LatencyMicros = &Latency{Publish: percentiles(t.publish), EndToEnd: percentiles(t.endToEnd)}
+	t.fillLatency(c)
+	c.Cost = t.cost()
+	switch {
+	case s.Test == TestSLO:
+		c.SLO = t.each[len(t.each)-1].SLO
+	case c.LoopModel == "closed" && s.Test != TestThroughput && s.Test != TestSale:
+		c.Scaling = t.scaling(s.Test, c.Seed)
+	}
+}
+
+// fillLatency takes percentiles of all trials' messages together: an average of
+// percentiles is the percentile of nothing.
+func (t *tally) fillLatency(c *Cell) {
+	if t.publish == nil || t.endToEnd == nil {
+		return
+	}
+	l := &Latency{Publish: percentiles(t.publish), EndToEnd: percentiles(t.endToEnd)}
+	last := t.each[len(t.each)-1].Run.LatencyMicros
+	if last != nil { // of one trial: they are shown, never ranked
+		l.Lateness, l.Effect, l.Acked, l.FromSend = last.Lateness, last.Effect, last.Acked, last.FromSend
+	}
+	if t.fromSend != nil && l.FromSend != nil {
+		fromSend := *l.FromSend
+		fromSend.EndToEnd = percentiles(t.fromSend)
+		l.FromSend = &fromSend
+	}
+	c.LatencyMicros = l
+	c.Curve = curve(t.publish, t.endToEnd, t.fromSend)
+}
+
+// curve takes the points at equal steps of the number of nines, as far as ten
+// messages lie beyond.
+func curve(publish, endToEnd, fromSend *hdrhistogram.Histogram) []CurvePoint {
+	n := float64(min(publish.TotalCount(), endToEnd.TotalCount()))
+	var points []CurvePoint
+	for step := 0; ; step++ {
+		q := 1 - math.Pow(10, -float64(step)/10)
+		if n*(1-q) < 10 {
+			return points
+		}
+		us := func(h *hdrhistogram.Histogram) int64 {
+			if h == nil {
+				return 0
+			}
+			return (h.ValueAtQuantile(100*q) + 500) / 1000
+		}
+		points = append(points, CurvePoint{Q: math.Round(q*1e6) / 1e6, Publish: us(publish), EndToEnd: us(endToEnd), EndToEndFromSend: us(fromSend)})
+	}
+}
+
+// cost is the median of each cost by itself.
+func (t *tally) cost() *Cost {
+	var costs []*Cost
+	for _, o := range t.each {
+		if o.Run.Cost != nil {
+			costs = append(costs, o.Run.Cost)
+		}
+	}
+	if len(costs) == 0 {
+		return nil
+	}
+	of := func(get func(*Cost) float64) float64 {
+		var xs []float64
+		for _, c := range costs {
+			xs = append(xs, get(c))
+		}
+		return stat.Median(xs)
+	}
+	return &Cost{
+		ClientCPUSeconds:  of(func(c *Cost) float64 { return c.ClientCPUSeconds }),
+		BrokerCPUSeconds:  of(func(c *Cost) float64 { return c.BrokerCPUSeconds }),
+		ClientMemoryBytes: int64(of(func(c *Cost) float64 { return float64(c.ClientMemoryBytes) })),
+		BrokerMemoryBytes: int64(of(func(c *Cost) float64 { return float64(c.BrokerMemoryBytes) })),
+		BrokerDiskBytes:   int64(of(func(c *Cost) float64 { return float64(c.BrokerDiskBytes) })),
+		BrokerKnown:       costs[0].BrokerKnown,
 	}
 }
 

@@ -59,11 +59,10 @@ func TestALoadThatWasNotHeldExcusesNoLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	for lost, want := range map[int64]string{0: VerdictSaturated, 1: VerdictContradiction} {
-		m := &measured{saturated: "offered 1000/s, sent 900/s"}
-		m.report.Sent, m.report.Accepted, m.report.Lost = 100, 100, lost
+		o := Outcome{Run: TrialRun{Saturated: "offered 1000/s, sent 900/s", Counts: ledger.Counts{Sent: 100, Accepted: 100, Lost: lost}}}
 		var sum tally
-		sum.add(m)
-		if got, note := sum.verdict(row, m.report.Counts); got != want {
+		sum.add(o)
+		if got, note := sum.verdict(row, o.Run.Counts); got != want {
 			t.Errorf("%d lost: got %s (%s), want %s", lost, got, note, want)
 		}
 	}
@@ -83,15 +82,15 @@ func TestAnOrderThatIsClaimedAndNotKeptIsAContradiction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &measured{caps: queue.Capabilities{OrderedPerKey: c.claimed}}
+		o := Outcome{Caps: queue.Capabilities{OrderedPerKey: c.claimed}}
 		if c.fault != FaultNone {
-			m.facts = Facts{InHand: 1, Killed: 1}
-			m.report.Redelivered = 1
+			o.Facts = Facts{InHand: 1, Killed: 1}
+			o.Run.Redelivered = 1
 		}
-		m.report.Reordered = 1
+		o.Run.Reordered = 1
 		var sum tally
-		sum.add(m)
-		if got, note := sum.verdict(row, m.report.Counts); got != c.want {
+		sum.add(o)
+		if got, note := sum.verdict(row, o.Run.Counts); got != c.want {
 			t.Errorf("claimed %v, under %s: got %s (%s), want %s", c.claimed, c.fault, got, note, c.want)
 		}
 	}
