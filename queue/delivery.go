@@ -21,7 +21,13 @@ func NewDelivery(m Message, attempt int, receipt any) *Delivery {
 	return &Delivery{Message: m, Attempt: attempt, receipt: receipt}
 }
 
-// Receipt is for backends: what NewDelivery was given.
+// Init is for backends that allocate the deliveries of a batch at once: it
+// makes a zero Delivery what NewDelivery would have returned.
+func (d *Delivery) Init(m Message, attempt int, receipt any) {
+	d.Message, d.Attempt, d.receipt = m, attempt, receipt
+}
+
+// Receipt is for backends: what NewDelivery or Init was given.
 func (d *Delivery) Receipt() any { return d.receipt }
 
 // Settled reports whether an Ack or Nack has settled d, or is about to.

@@ -37,8 +37,11 @@ type layout struct {
 // link is one connection to a broker that speaks the versions it knows.
 type link struct {
 	*protocol.Conn
-	wire *wire
-	stop func() bool // ends the watch for a context, if there is one
+	wire     *wire
+	versions map[protocol.ApiKey]int16
+	stop     func() bool // ends the watch for a context, if there is one
+
+	answer []byte // the last one that was read as it came
 }
 
 func (l *link) Close() error {
@@ -128,6 +131,7 @@ func (l *link) handshake(deadline time.Time) error {
 		key := protocol.ApiKey(k.ApiKey)
 		versions[key] = key.SelectVersion(k.MinVersion, k.MaxVersion)
 	}
+	l.versions = versions
 	l.SetVersions(versions)
 	return l.SetDeadline(time.Time{})
 }

@@ -24,7 +24,7 @@ type consumer struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	dialer groupDialer
-	group  *kafkago.ConsumerGroup
+	member member
 	joined chan struct{} // closed with the first generation
 	denied chan error    // why there will be none
 	work   sync.WaitGroup
@@ -40,6 +40,7 @@ type consumer struct {
 	turn    int         // the partition that is first in the next Receive
 }
 
+// newConsumer begins to join the group.
 func newConsumer(q *topicQueue) (*consumer, error) {
 	c := &consumer{
 		q:      q,
@@ -51,73 +52,13 @@ func newConsumer(q *topicQueue) (*consumer, error) {
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.dialer.dial = q.cluster.dial
-	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
-		ID:                q.group,
-		Brokers:           q.hosts,
-		Topics:            []string{q.topic},
-		Dialer:            &kafkago.Dialer{ClientID: clientID, Timeout: q.timeout, DialFunc: c.dialer.connect},
-		GroupBalancers:    []kafkago.GroupBalancer{kafkago.RoundRobinGroupBalancer{}},
-		StartOffset:       kafkago.FirstOffset,
-		SessionTimeout:    q.session,
-		RebalanceTimeout:  q.session,
-		HeartbeatInterval: q.heartbeat,
-		JoinGroupBackoff:  errorEvery,
-		Timeout:           q.timeout,
-	})
+	member, err := q.client.join(c)
 	if err != nil {
 		c.cancel()
 		return nil, fmt.Errorf("kafka: consumer: %w", err)
 	}
-	c.group = group
-	c.work.Go(c.follow)
+	c.member = member
 	return c, nil
-}
-
-// follow serves one generation after the other.
-func (c *consumer) follow() {
-	first := true
-	for {
-		gen, err := c.group.Next(c.ctx)
-		switch {
-		case c.ctx.Err() != nil:
-			return
-		case errors.Is(err, kafkago.RebalanceInProgress), errors.Is(err, kafkago.UnknownMemberId),
-			errors.Is(err, kafkago.IllegalGeneration):
-			// The group goes on dealing; the next attempt takes part.
-		case err != nil:
-			c.fail(fmt.Errorf("kafka: join group %s: %w", c.q.group, err))
-			if first && hopeless(err) {
-				select {
-				case c.denied <- err:
-				default:
-				}
-			}
-		default:
-			g := c.begin(gen)
-			gen.Start(g.run)
-			if first {
-				close(c.joined)
-				first = false
-			}
-		}
-	}
-}
-
-// hopeless reports whether joining again would not help.
-func hopeless(err error) bool {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		return true
-	}
-	for _, e := range []kafkago.Error{
-		kafkago.GroupAuthorizationFailed, kafkago.TopicAuthorizationFailed, kafkago.InvalidSessionTimeout,
-		kafkago.InconsistentGroupProtocol, kafkago.InvalidGroupId, kafkago.GroupMaxSizeReached, kafkago.UnsupportedVersion,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
 
 // join waits for the first generation.
@@ -142,6 +83,36 @@ func (c *consumer) join(ctx context.Context) error {
 		defer c.mu.Unlock()
 		return fmt.Errorf("kafka: group %s did not let the consumer in: %w", c.q.group, cmp.Or(c.failure, context.DeadlineExceeded))
 	}
+}
+
+// refused notes that joining failed. While there was no generation yet, an
+// error that another attempt would not cure ends the wait for one.
+func (c *consumer) refused(err error) {
+	c.fail(fmt.Errorf("kafka: join group %s: %w", c.q.group, err))
+	if !hopeless(err) {
+		return
+	}
+	select {
+	case c.denied <- err:
+	default:
+	}
+}
+
+// hopeless reports whether joining again would not help.
+func hopeless(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
+	}
+	for _, e := range []kafkago.Error{
+		kafkago.GroupAuthorizationFailed, kafkago.TopicAuthorizationFailed, kafkago.InvalidSessionTimeout,
+		kafkago.InconsistentGroupProtocol, kafkago.InvalidGroupId, kafkago.GroupMaxSizeReached, kafkago.UnsupportedVersion,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *consumer) fail(err error) {
@@ -273,8 +244,14 @@ func (c *consumer) mark(ds []*queue.Delivery, errs []error) (pending []int, next
 		case r.part.lost:
 			errs[i] = queue.ErrLeaseLost
 		case r.part.done(r.offset):
+			if pending == nil {
+				pending = make([]int, 0, len(ds))
+			}
 			pending = append(pending, i)
 		}
+	}
+	if c.current != nil {
+		signal(c.current.moved)
 	}
 	switch {
 	case len(pending) == 0:
@@ -300,67 +277,9 @@ func (c *consumer) Close() error {
 	c.mu.Unlock()
 	c.shut.Do(func() {
 		c.cancel()
-		left := make(chan struct{})
-		go func() { _ = c.group.Close(); close(left) }()
-		select {
-		case <-left:
-		case <-time.After(c.q.timeout):
-			c.dialer.cut()
-			<-left
-		}
+		c.member.leave()
 		c.work.Wait()
 		c.q.forget(c)
 	})
 	return nil
-}
-
-// groupDialer keeps the connections of the group, which has no way to give up
-// on a request by itself.
-type groupDialer struct {
-	dial func(ctx context.Context, addr string) (net.Conn, error)
-
-	mu    sync.Mutex
-	off   bool
-	conns map[*groupConn]struct{}
-}
-
-type groupConn struct {
-	net.Conn
-	d *groupDialer
-}
-
-func (d *groupDialer) connect(ctx context.Context, _, addr string) (net.Conn, error) {
-	conn, err := d.dial(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	g := &groupConn{Conn: conn, d: d}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.off {
-		_ = conn.Close()
-		return nil, net.ErrClosed
-	}
-	if d.conns == nil {
-		d.conns = map[*groupConn]struct{}{}
-	}
-	d.conns[g] = struct{}{}
-	return g, nil
-}
-
-func (g *groupConn) Close() error {
-	g.d.mu.Lock()
-	delete(g.d.conns, g)
-	g.d.mu.Unlock()
-	return g.Conn.Close()
-}
-
-// cut closes every connection and lets no new one be made.
-func (d *groupDialer) cut() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.off = true
-	for g := range d.conns {
-		_ = g.Conn.Close()
-	}
 }

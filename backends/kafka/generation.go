@@ -1,11 +1,10 @@
 package kafka
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -17,7 +16,7 @@ import (
 // again. Its fields are guarded by the consumer's mutex.
 type generation struct {
 	c     *consumer
-	gen   *kafkago.Generation
+	deal  deal
 	parts []*assigned
 
 	stopped bool          // nothing is fetched or handed out any more
@@ -28,11 +27,24 @@ type generation struct {
 	busy      bool    // a commit is under way
 }
 
+// deal is what a client library was dealt.
+type deal struct {
+	generation int
+	offsets    map[int]int64 // by partition, where the group is; negative: nothing was committed yet
+	committer
+}
+
+// committer commits offsets by partition, for one generation. An error of the
+// group's coordinator is a kafkago.Error.
+type committer interface {
+	commit(offsets map[int]int64) error
+}
+
 // assigned is one partition, for as long as the group leaves it here.
 type assigned struct {
 	c         *consumer
 	id        int
-	next      int64 // what to fetch next; used by the one that fetches
+	next      int64 // what to fetch next, negative: the first there is; used by the one that fetches
 	buffer    []*queue.Delivery
 	space     chan struct{} // signalled when the buffer wants more
 	track     tracker
@@ -54,26 +66,26 @@ type answer struct {
 
 func newAnswer() *answer { return &answer{done: make(chan struct{})} }
 
-// begin makes gen the generation that Receive takes from. Partitions that stay
+// begin makes a deal the generation that Receive takes from. Partitions that stay
 // go on where they are, with what is in hand: a generation that follows on ours
 // without another in between says that nobody else had them meanwhile.
-func (c *consumer) begin(gen *kafkago.Generation) *generation {
-	g := &generation{c: c, gen: gen, moved: make(chan struct{}, 1)}
+func (c *consumer) begin(d deal) *generation {
+	g := &generation{c: c, deal: d, moved: make(chan struct{}, 1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := map[int]*assigned{}
 	if old := c.current; old != nil {
 		for _, p := range old.parts {
-			if gen.ID == old.gen.ID+1 && !p.lost {
+			if d.generation == old.deal.generation+1 && !p.lost {
 				before[p.id] = p
 			}
 			p.lost = true
 		}
 	}
-	for _, a := range gen.Assignments[c.q.topic] {
-		p := before[a.ID]
-		if p == nil || !p.goesOn(a.Offset) {
-			p = &assigned{c: c, id: a.ID, next: a.Offset, committed: max(0, a.Offset), space: make(chan struct{}, 1)}
+	for _, id := range slices.Sorted(maps.Keys(d.offsets)) {
+		p, offset := before[id], d.offsets[id]
+		if p == nil || !p.goesOn(offset) {
+			p = c.newAssigned(id, offset)
 		}
 		p.lost = false
 		g.parts = append(g.parts, p)
@@ -83,11 +95,18 @@ func (c *consumer) begin(gen *kafkago.Generation) *generation {
 			p.buffer = nil
 		}
 	}
+	if c.current == nil {
+		close(c.joined)
+	}
 	c.current, c.failure = g, nil
 	close(c.dealt.done)
 	c.dealt = newAnswer()
 	signal(c.wake)
 	return g
+}
+
+func (c *consumer) newAssigned(id int, from int64) *assigned {
+	return &assigned{c: c, id: id, next: from, committed: max(0, from), space: make(chan struct{}, 1)}
 }
 
 // goesOn reports whether what the coordinator has for the partition is what
@@ -101,30 +120,15 @@ func (p *assigned) goesOn(offset int64) bool {
 	return true
 }
 
-// run serves the generation until the group ends it. The group deals again
-// only after run has returned.
-func (g *generation) run(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var fetchers sync.WaitGroup
-	for _, p := range slices.Clone(g.parts) {
-		fetchers.Go(func() { g.fetch(ctx, p) })
-	}
-	<-ctx.Done()
-	fetchers.Wait()
-
-	g.c.mu.Lock()
-	g.stopped = true
-	g.c.mu.Unlock()
-	g.drain()
-}
-
-// drain gives what is in hand a while to be settled, which the coordinator
+// end stops the generation. It gives what is in hand a while to be settled, which the coordinator
 // still takes from this generation: a delivery that makes it does not come
 // again, whoever gets the partition. It must end well within the session,
 // because nobody sends heartbeats meanwhile. When the consumer closes only a
 // commit that is under way is waited for.
-func (g *generation) drain() {
+func (g *generation) end() {
+	g.c.mu.Lock()
+	g.stopped = true
+	g.c.mu.Unlock()
 	limit := time.NewTimer(min(g.c.q.session/4, time.Second))
 	defer limit.Stop()
 	closing := g.c.ctx.Done()
@@ -207,9 +211,7 @@ func (p *assigned) handOut(out []*queue.Delivery, n int) []*queue.Delivery {
 // committed: not if it was, nor if the offset is beyond one that is not done.
 func (p *assigned) done(offset int64) bool {
 	held := p.track.held
-	if p.track.done(offset) {
-		signal(p.c.current.moved)
-	}
+	p.track.done(offset)
 	if held >= p.c.q.maxUncommitted && p.track.held < held {
 		signal(p.c.wake)
 	}
@@ -246,7 +248,10 @@ func (g *generation) commit() {
 			}
 		}
 		c.mu.Unlock()
-		err := g.send(offsets)
+		var err error
+		if len(offsets) > 0 {
+			err = g.deal.commit(offsets)
+		}
 		c.mu.Lock()
 		switch {
 		case err == nil:
@@ -259,7 +264,7 @@ func (g *generation) commit() {
 				p.lost = p.lost || c.current == g
 			}
 		case !g.over: // otherwise the next generation decides
-			now.err = err
+			now.err = fmt.Errorf("kafka: commit: %w", err)
 		}
 		close(now.done)
 	}
@@ -277,15 +282,4 @@ func fenced(err error) bool {
 		}
 	}
 	return false
-}
-
-func (g *generation) send(offsets map[int]int64) error {
-	if len(offsets) == 0 {
-		return nil
-	}
-	err := g.gen.CommitOffsets(map[string]map[int]int64{g.c.q.topic: offsets})
-	if err != nil {
-		return fmt.Errorf("kafka: commit: %w", err)
-	}
-	return nil
 }

@@ -94,7 +94,12 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &topicQueue{settings: s, cluster: c, facts: t, open: map[closer]struct{}{}}, nil
+	q := &topicQueue{settings: s, cluster: c, facts: t, open: map[closer]struct{}{}}
+	q.client = kafkaGo{q}
+	if s.franz {
+		q.client = franz{q}
+	}
+	return q, nil
 }
 
 type closer interface{ Close() error }
@@ -103,6 +108,7 @@ type topicQueue struct {
 	settings
 	cluster *cluster
 	facts   topicFacts
+	client  client
 
 	mu     sync.Mutex
 	closed bool

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
-	"github.com/segmentio/kafka-go/protocol/produce"
 
 	"queuelab/queue"
 )
@@ -28,7 +26,11 @@ type lane struct {
 	waiting []*part
 	running bool
 
-	link *link // used by the running flush only
+	// Used by the running flush only, but for encoding.
+	carrier  carrier
+	batches  []batch
+	encoded  []byte
+	encoding sync.Mutex // held while messages are read: what a caller gave is its own again after Publish
 }
 
 func (l *lane) enqueue(t *part) {
@@ -50,14 +52,20 @@ func (t *part) result(ctx context.Context) (queue.Outcome, error) {
 		return t.outcome, t.err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch t.state {
-	case settled:
-		return t.outcome, t.err
-	case waiting:
+	state, outcome, err := t.state, t.outcome, t.err
+	if state == waiting {
 		l.waiting = slices.DeleteFunc(l.waiting, func(other *part) bool { return other == t })
+	}
+	l.mu.Unlock()
+	switch state {
+	case settled:
+		return outcome, err
+	case waiting:
 		return queue.Rejected, queue.Reject(fmt.Errorf("kafka: publish: %w before the message was sent", ctx.Err()))
 	default:
+		// Until nothing reads the messages any more: take comes under this lock.
+		l.encoding.Lock()
+		defer l.encoding.Unlock()
 		return queue.Unknown, fmt.Errorf("kafka: publish: %w while the message was under way", ctx.Err())
 	}
 }
@@ -71,159 +79,155 @@ func (l *lane) flush() {
 			// Callers that the last answer woke get to enqueue what they have next.
 			runtime.Gosched()
 		}
-		parts := l.take()
-		if parts == nil {
+		l.encoding.Lock()
+		batches := l.take()
+		l.encode(batches)
+		l.encoding.Unlock()
+		if batches == nil {
 			return
 		}
-		l.send(parts)
+		l.send(batches)
 	}
 }
 
-// take removes from the front what fits into one request.
-func (l *lane) take() []*part {
+// take removes from the front what fits into one request, by partition.
+func (l *lane) take() []batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, messages := 0, 0
-	bytes := map[int]int{}
+	for i := range l.batches {
+		clear(l.batches[i].parts)
+	}
+	batches := l.batches[:0]
+	messages, n := 0, 0
 	for ; n < len(l.waiting); n++ {
 		t := l.waiting[n]
-		messages += len(t.records)
-		bytes[t.partition] += t.bytes
-		if n > 0 && (messages > l.p.q.batch || bytes[t.partition] > l.p.q.maxBytes()) {
+		messages += len(t.places)
+		i := slices.IndexFunc(batches, func(b batch) bool { return b.partition == t.partition })
+		if i < 0 {
+			if n > 0 && messages > l.p.q.batch {
+				break
+			}
+			i = len(batches)
+			batches = grow(batches)
+			batches[i].partition, batches[i].size = t.partition, 0
+		} else if messages > l.p.q.batch || batches[i].size+t.bytes > l.p.q.maxBytes() {
 			break
 		}
+		batches[i].parts = append(batches[i].parts, t)
+		batches[i].size += t.bytes
 		t.state = underWay
 	}
+	l.batches = batches
 	if n == 0 {
-		l.waiting, l.running = nil, false
+		l.running = false
 		return nil
 	}
-	parts := l.waiting[:n:n]
-	l.waiting = l.waiting[n:]
-	return parts
+	rest := copy(l.waiting, l.waiting[n:])
+	clear(l.waiting[rest:])
+	l.waiting = l.waiting[:rest]
+	return batches
 }
 
-// send makes one request of the parts and settles each.
-func (l *lane) send(parts []*part) {
-	request := produceRequest(l.p.q, parts)
-	link, err := l.connect()
+// grow adds a batch that keeps the room for parts of the one that was there.
+func grow(batches []batch) []batch {
+	if n := len(batches); n < cap(batches) {
+		batches = batches[:n+1]
+		batches[n].parts = batches[n].parts[:0]
+		return batches
+	}
+	return append(batches, batch{})
+}
+
+// encode writes the record batches, one after the other.
+func (l *lane) encode(batches []batch) {
+	size := 0
+	for _, b := range batches {
+		size += atRecords + b.size
+	}
+	if cap(l.encoded) < size {
+		l.encoded = make([]byte, 0, size)
+	}
+	dst, now := l.encoded[:0], time.Now()
+	for i := range batches {
+		from := len(dst)
+		dst = appendBatch(dst, now, batches[i].parts)
+		batches[i].bytes = dst[from:len(dst):len(dst)]
+	}
+	l.encoded = dst[:0]
+}
+
+// send makes one request of the batches and settles their parts.
+func (l *lane) send(batches []batch) {
+	c, err := l.connect()
 	if err != nil {
 		err = queue.Reject(err)
-		l.settle(parts, func(*part) (queue.Outcome, error) { return queue.Rejected, err })
+		l.settle(batches, func(int) (queue.Outcome, error) { return queue.Rejected, err })
 		l.p.ask()
 		return
 	}
-	before := link.wire.written
-	_ = link.SetDeadline(time.Now().Add(l.p.q.timeout))
-	answer, err := link.RoundTrip(request)
+	answers, sent, err := c.produce(batches)
 	if err != nil {
 		outcome, err := queue.Unknown, fmt.Errorf("kafka: publish to %s: %w", l.addr, err)
-		if link.wire.written == before {
+		if !sent {
 			outcome, err = queue.Rejected, queue.Reject(err)
 		}
-		l.settle(parts, func(*part) (queue.Outcome, error) { return outcome, err })
+		l.settle(batches, func(int) (queue.Outcome, error) { return outcome, err })
 		l.drop()
+		// The client may not be done with what it was given.
+		l.encoded = nil
 		return
 	}
 	if l.p.q.acks == 0 {
-		l.settle(parts, func(*part) (queue.Outcome, error) { return queue.Accepted, nil })
+		l.settle(batches, func(int) (queue.Outcome, error) { return queue.Accepted, nil })
 		return
 	}
-	codes := readCodes(answer)
-	l.settle(parts, func(t *part) (queue.Outcome, error) { return l.judge(codes, t.partition) })
+	l.settle(batches, func(i int) (queue.Outcome, error) { return l.judge(answers[i], batches[i].partition) })
 }
 
-func (l *lane) settle(parts []*part, judge func(*part) (queue.Outcome, error)) {
+func (l *lane) settle(batches []batch, judge func(int) (queue.Outcome, error)) {
 	l.mu.Lock()
-	for _, t := range parts {
-		t.outcome, t.err = judge(t)
-		t.state = settled
-		t.records = nil
+	for i, b := range batches {
+		outcome, err := judge(i)
+		for _, t := range b.parts {
+			t.outcome, t.err, t.state = outcome, err, settled
+		}
 	}
 	l.mu.Unlock()
-	for _, t := range parts {
-		t.done.settle()
+	for _, b := range batches {
+		for _, t := range b.parts {
+			t.done.settle()
+		}
 	}
 }
 
 // connect returns a connection that the broker has not closed, as far as can
 // be seen: what is sent into a broken one is unknown, and would not have to be.
-func (l *lane) connect() (*link, error) {
-	if l.link != nil && !l.link.wire.alive() {
+func (l *lane) connect() (carrier, error) {
+	if l.carrier != nil && !l.carrier.alive() {
 		l.drop()
 	}
-	if l.link == nil {
+	if l.carrier == nil {
 		if l.p.ctx.Err() != nil {
 			return nil, queue.ErrClosed
 		}
-		link, err := l.p.q.cluster.connect(l.p.ctx, l.addr)
+		c, err := l.p.q.client.carrier(l.p.ctx, l.addr)
 		if err != nil {
 			return nil, err
 		}
-		link.stop = context.AfterFunc(l.p.ctx, func() { _ = link.Conn.Close() })
-		l.link = link
+		l.carrier = c
 	}
-	return l.link, nil
+	return l.carrier, nil
 }
 
 func (l *lane) drop() {
-	_ = l.link.Close()
-	l.link = nil
+	_ = l.carrier.Close()
+	l.carrier = nil
 	l.p.ask()
 }
 
-func produceRequest(q *topicQueue, parts []*part) *produce.Request {
-	index := map[int]int{}
-	var records [][]kafkago.Record
-	var partitions []produce.RequestPartition
-	for _, t := range parts {
-		i, ok := index[t.partition]
-		if !ok {
-			i = len(partitions)
-			index[t.partition] = i
-			partitions = append(partitions, produce.RequestPartition{Partition: int32(t.partition)})
-			records = append(records, t.records)
-			continue
-		}
-		records[i] = append(records[i], t.records...)
-	}
-	for i := range partitions {
-		partitions[i].RecordSet = protocol.RecordSet{Records: kafkago.NewRecordReader(records[i]...)}
-	}
-	return &produce.Request{
-		Acks:    q.acks,
-		Timeout: int32((q.timeout * 4 / 5).Milliseconds()), // so that the broker gives up before we do
-		Topics:  []produce.RequestTopic{{Topic: q.topic, Partitions: partitions}},
-	}
-}
-
-// readCodes returns the error of each partition, nil for those that took
-// their messages.
-func readCodes(answer protocol.Message) map[int]error {
-	codes := map[int]error{}
-	res, ok := answer.(*produce.Response)
-	if !ok {
-		return codes
-	}
-	for _, t := range res.Topics {
-		for _, p := range t.Partitions {
-			codes[int(p.Partition)] = nil
-			if p.ErrorCode == 0 {
-				continue
-			}
-			err := error(kafkago.Error(p.ErrorCode))
-			if p.ErrorMessage != "" {
-				err = fmt.Errorf("%w: %s", err, p.ErrorMessage)
-			}
-			codes[int(p.Partition)] = err
-		}
-	}
-	return codes
-}
-
-func (l *lane) judge(codes map[int]error, partition int) (queue.Outcome, error) {
-	err, answered := codes[partition]
-	if !answered {
+func (l *lane) judge(a answered, partition int) (queue.Outcome, error) {
+	err := a.err
+	if !a.said {
 		return queue.Unknown, fmt.Errorf("kafka: publish: the broker did not answer for partition %d", partition)
 	}
 	if err == nil {

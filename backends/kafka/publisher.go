@@ -38,9 +38,9 @@ type part struct {
 	lane      *lane // nil: it has no broker to go to
 	done      *fanIn
 	partition int
-	messages  []int // their places in the call
-	records   []kafkago.Record
-	bytes     int
+	call      []queue.Message
+	places    []int32 // of its messages in the call
+	bytes     int     // not less than they take in a record batch
 
 	// Guarded by the lane's mutex.
 	state   partState
@@ -93,7 +93,8 @@ func (p *publisher) Publish(ctx context.Context, msgs ...queue.Message) error {
 	parts := p.cut(msgs, len(lay.leaders))
 	all := &fanIn{done: make(chan struct{})}
 	all.left.Store(int32(len(parts)))
-	for _, t := range parts {
+	for i := range parts {
+		t := &parts[i]
 		t.done = all
 		addr, err := lay.leader(p.q.topic, t.partition)
 		if err != nil {
@@ -127,21 +128,41 @@ func (p *publisher) begin() bool {
 // cut groups the messages by partition, each part small enough for one record
 // batch. A message that is too large on its own is still sent, since whether
 // the broker takes it is the broker's to say; but not where it would not say.
-func (p *publisher) cut(msgs []queue.Message, partitions int) []*part {
-	var parts []*part
-	last := make(map[int]*part, min(partitions, len(msgs)))
+func (p *publisher) cut(msgs []queue.Message, partitions int) []part {
+	if len(msgs) == 1 {
+		return []part{{partition: p.partition(&msgs[0], partitions), call: msgs, places: []int32{0}, bytes: recordSize(&msgs[0])}}
+	}
+	// All places, sorted by partition: ends counts, then tells where each ends.
+	where, places := make([]int32, len(msgs)), make([]int32, len(msgs))
+	ends := make([]int32, partitions+1)
 	for i := range msgs {
-		m := &msgs[i]
-		n, size := p.partition(m, partitions), recordSize(m)
-		t := last[n]
-		if t == nil || len(t.records) >= p.q.batch || t.bytes+size > p.q.maxBytes() {
-			t = &part{partition: n}
-			last[n] = t
-			parts = append(parts, t)
+		n := p.partition(&msgs[i], partitions)
+		where[i] = int32(n)
+		ends[n+1]++
+	}
+	for n := range partitions {
+		ends[n+1] += ends[n]
+	}
+	for i, n := range where {
+		places[ends[n]] = int32(i)
+		ends[n]++
+	}
+	parts := make([]part, 0, min(partitions, len(msgs)))
+	from := 0
+	for n := range partitions {
+		bytes := 0
+		for i := from; i < int(ends[n]); i++ {
+			size := recordSize(&msgs[places[i]])
+			if i > from && (i-from >= p.q.batch || bytes+size > p.q.maxBytes()) {
+				parts = append(parts, part{partition: n, call: msgs, places: places[from:i], bytes: bytes})
+				from, bytes = i, 0
+			}
+			bytes += size
 		}
-		t.messages = append(t.messages, i)
-		t.records = append(t.records, toRecord(m))
-		t.bytes += size
+		if from < int(ends[n]) {
+			parts = append(parts, part{partition: n, call: msgs, places: places[from:ends[n]], bytes: bytes})
+			from = int(ends[n])
+		}
 	}
 	return parts
 }
@@ -169,18 +190,20 @@ func (q *topicQueue) maxBytes() int { return max(1, q.facts.maxBatch-100) }
 
 // collect reads the outcomes. What a call that gave up left waiting is taken
 // back; what is under way by then is unknown.
-func (p *publisher) collect(ctx context.Context, parts []*part, n int) error {
+func (p *publisher) collect(ctx context.Context, parts []part, n int) error {
 	var first error
-	outcomes := make([]queue.Outcome, n)
-	for _, t := range parts {
+	var outcomes []queue.Outcome
+	for i := range parts {
+		t := &parts[i]
 		outcome, err := t.result(ctx)
 		if err == nil {
 			continue
 		}
 		if first == nil {
 			first = err
+			outcomes = make([]queue.Outcome, n)
 		}
-		for _, i := range t.messages {
+		for _, i := range t.places {
 			outcomes[i] = outcome
 		}
 	}

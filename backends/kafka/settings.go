@@ -20,6 +20,7 @@ type settings struct {
 	hosts []string
 	topic string
 	group string // as the broker knows it
+	franz bool   // franz-go instead of kafka-go
 
 	partitions, replication           int
 	partitionsGiven, replicationGiven bool
@@ -60,6 +61,7 @@ func parse(u *url.URL) (settings, error) {
 		"latency":    {"linger": "0s", "prefetch": "100"},
 		"throughput": {"batch": "5000", "prefetch": "5000", "fetch-bytes": "4194304"},
 	})
+	s.franz = p.OneOf("client", "kafka-go", "franz") == "franz"
 	s.group = s.topic + "." + p.Name("group", "default")
 	s.partitions = p.Int("partitions", 4, 1, 10_000)
 	s.replication = p.Int("replication", 1, 1, 100)

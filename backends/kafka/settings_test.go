@@ -140,23 +140,6 @@ func TestAKeyGoesWhereKafkaGoWouldPutIt(t *testing.T) {
 	}
 }
 
-func TestARecordOfOthersGetsAnID(t *testing.T) {
-	got := fromRecord(kafkago.Message{
-		Topic: "orders", Partition: 2, Offset: 17, Key: []byte("k"), Value: []byte{0, 1},
-		Headers: []kafkago.Header{{Key: "trace", Value: []byte("x")}},
-	})
-	want := queue.Message{ID: "orders/2/17", Key: "k", Body: []byte{0, 1}, Headers: map[string]string{"trace": "x"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	ours := fromRecord(kafkago.Message{Headers: []kafkago.Header{
-		{Key: idHeader, Value: []byte("1")}, {Key: idHeader, Value: []byte("the caller's")},
-	}})
-	if ours.ID != "1" || ours.Headers[idHeader] != "the caller's" {
-		t.Errorf("got id %q and headers %v, want our id and the caller's header of that name", ours.ID, ours.Headers)
-	}
-}
-
 func TestAPlaceIsNeverOutsideThePartition(t *testing.T) {
 	for _, c := range []struct {
 		s    span

@@ -1,6 +1,9 @@
 package kafka
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+)
 
 // tracker knows which deliveries of one partition are done, and so how far the
 // partition may be committed: up to the first that is not. Offsets need not be
@@ -9,6 +12,7 @@ type tracker struct {
 	open []tracked // handed out, in order, from the first that is not done
 	next int64     // what may be committed: the offset after the finished prefix; 0 before anything is done
 	held int       // done, but beyond one that is not
+	room []tracked // where open begins anew once it is empty
 }
 
 type tracked struct {
@@ -17,12 +21,21 @@ type tracked struct {
 }
 
 // add notes that a message was handed out. Offsets must grow.
-func (t *tracker) add(offset int64) { t.open = append(t.open, tracked{offset: offset}) }
+func (t *tracker) add(offset int64) {
+	if len(t.open) == 0 {
+		t.open = t.room
+	}
+	full := len(t.open) == cap(t.open)
+	t.open = append(t.open, tracked{offset: offset})
+	if full {
+		t.room = t.open[:0]
+	}
+}
 
 // done notes that a message is settled, and reports whether that is news.
 func (t *tracker) done(offset int64) bool {
-	i := sort.Search(len(t.open), func(i int) bool { return t.open[i].offset >= offset })
-	if i == len(t.open) || t.open[i].offset != offset || t.open[i].done {
+	i, ok := t.find(offset)
+	if !ok || t.open[i].done {
 		return false
 	}
 	t.open[i].done = true
@@ -33,4 +46,15 @@ func (t *tracker) done(offset int64) bool {
 		t.held--
 	}
 	return true
+}
+
+// find looks first where the offset is if none is missing.
+func (t *tracker) find(offset int64) (int, bool) {
+	if len(t.open) == 0 {
+		return 0, false
+	}
+	if i := offset - t.open[0].offset; i >= 0 && i < int64(len(t.open)) && t.open[i].offset == offset {
+		return int(i), true
+	}
+	return slices.BinarySearchFunc(t.open, offset, func(a tracked, offset int64) int { return cmp.Compare(a.offset, offset) })
 }

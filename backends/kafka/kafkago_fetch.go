@@ -49,7 +49,8 @@ func (g *generation) startOver(ctx context.Context, p *assigned) (*assigned, err
 	if err != nil {
 		return p, err
 	}
-	fresh := &assigned{c: g.c, id: p.id, next: spans[p.id].from(), space: make(chan struct{}, 1)}
+	fresh := g.c.newAssigned(p.id, spans[p.id].from())
+	fresh.committed = 0
 	g.c.mu.Lock()
 	defer g.c.mu.Unlock()
 	p.lost, p.buffer = true, nil
@@ -66,51 +67,31 @@ func (p *assigned) fetchFrom(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wire, err := q.cluster.dial(ctx, addr)
+	l, err := q.cluster.connect(ctx, addr)
 	if err != nil {
 		return err
 	}
-	conn := kafkago.NewConnWith(wire, kafkago.ConnConfig{ClientID: clientID, Topic: q.topic, Partition: p.id})
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	_ = conn.SetDeadline(time.Now().Add(q.timeout))
+	defer l.Close()
+	defer context.AfterFunc(ctx, func() { _ = l.Conn.Close() })()
 	if p.next < 0 {
-		first, err := conn.ReadFirstOffset()
-		if err != nil {
+		if p.next, err = l.firstOffset(q, p.id); err != nil {
 			return err
 		}
-		p.next = first
 	}
-	if _, err := conn.Seek(p.next, kafkago.SeekAbsolute|kafkago.SeekDontCheck); err != nil {
-		return err
-	}
+	var s shelf
 	for {
 		if err := p.awaitSpace(ctx); err != nil {
 			return err
 		}
-		_ = conn.SetDeadline(time.Now().Add(q.maxWait + q.timeout))
-		batch := conn.ReadBatchWith(kafkago.ReadBatchConfig{MinBytes: 1, MaxBytes: q.fetchBytes, MaxWait: q.maxWait})
-		var msgs []kafkago.Message
-		for {
-			m, err := batch.ReadMessage()
-			if err != nil {
-				break // Close tells the end of the batch from a failure
-			}
-			msgs = append(msgs, m)
-		}
-		next := batch.Offset()
-		err := batch.Close()
-		if errors.Is(err, kafkago.RequestTimedOut) {
-			err = nil // how kafka-go puts it that max-wait went by without a message
-		}
-		if len(msgs) > 0 {
-			p.next = msgs[len(msgs)-1].Offset + 1
-			p.push(msgs)
-		}
+		set, err := l.fetch(q, p.id, p.next)
 		if err != nil {
 			return err
 		}
-		p.next = max(p.next, next)
+		ds, err := p.read(set, &s)
+		p.push(ds)
+		if err != nil {
+			return err
+		}
 	}
 }
 
@@ -130,12 +111,10 @@ func (p *assigned) awaitSpace(ctx context.Context) error {
 	}
 }
 
-func (p *assigned) push(msgs []kafkago.Message) {
-	ds := make([]*queue.Delivery, len(msgs))
-	receipts := make([]receipt, len(msgs))
-	for i, m := range msgs {
-		receipts[i] = receipt{part: p, offset: m.Offset}
-		ds[i] = queue.NewDelivery(fromRecord(m), 0, &receipts[i])
+// push puts deliveries where Receive finds them.
+func (p *assigned) push(ds []*queue.Delivery) {
+	if len(ds) == 0 {
+		return
 	}
 	c := p.c
 	c.mu.Lock()
