@@ -158,7 +158,7 @@ func machineChecks(h trial.Host, dir string) []Check {
 	if h.Load1 > float64(h.Cores)/2 {
 		load.State = Poor
 	}
-	return []Check{cores, memory, disk, fsync, load}
+	return append([]Check{cores, memory, disk, fsync, load}, quietChecks(h, swapUsed())...)
 }
 
 // suites decides what can run: smoke needs Go and a directory to write to, the

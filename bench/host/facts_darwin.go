@@ -29,3 +29,17 @@ func load1() float64 {
 	}
 	return float64(binary.LittleEndian.Uint32(raw)) / float64(scale)
 }
+
+// clockSource is the only one that there is.
+func clockSource() string { return "mach_absolute_time" }
+
+func governor() (name, driver string) { return "", "" }
+
+// swapUsed reads struct xsw_usage: what there is, what is free, what is used.
+func swapUsed() int64 {
+	raw, err := unix.SysctlRaw("vm.swapusage")
+	if err != nil || len(raw) < 24 {
+		return -1
+	}
+	return int64(binary.LittleEndian.Uint64(raw[16:]))
+}

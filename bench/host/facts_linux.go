@@ -13,8 +13,8 @@ func cpuModel() string {
 }
 
 func memoryBytes() int64 {
-	kib, _ := strconv.ParseInt(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 10, 64)
-	return kib * 1024
+	n, _ := kib(field("/proc/meminfo", "MemTotal"))
+	return n
 }
 
 func load1() float64 {
@@ -34,4 +34,37 @@ func field(path, name string) string {
 		}
 	}
 	return ""
+}
+
+func clockSource() string {
+	return content("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+}
+
+// governor is how the first core's frequency is chosen, and by which driver; ""
+// where nothing in this system chooses it, as in most virtual machines.
+func governor() (name, driver string) {
+	const dir = "/sys/devices/system/cpu/cpu0/cpufreq/"
+	return content(dir + "scaling_governor"), content(dir + "scaling_driver")
+}
+
+// swapUsed is how much of memory is in swap, in bytes, or -1.
+func swapUsed() int64 {
+	total, err1 := kib(field("/proc/meminfo", "SwapTotal"))
+	free, err2 := kib(field("/proc/meminfo", "SwapFree"))
+	if err1 != nil || err2 != nil {
+		return -1
+	}
+	return total - free
+}
+
+// kib turns "1234 kB" into bytes.
+func kib(s string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSuffix(s, " kB"), 10, 64)
+	return n * 1024, err
+}
+
+// content is a small file's, without the line's end; "" if there is none.
+func content(path string) string {
+	b, _ := os.ReadFile(path)
+	return strings.TrimSpace(string(b))
 }

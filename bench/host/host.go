@@ -10,21 +10,52 @@ import (
 	"slices"
 	"time"
 
+	"queuelab/bench/host/meter"
 	"queuelab/bench/trial"
 )
 
 // Facts describes the machine; dir is where brokers will keep their data, and it
-// is written to for at most two seconds to learn what an fsync costs there. It
-// never fails: what cannot be learned is zero or empty.
+// is written to for at most two seconds to learn what an fsync costs there. Half
+// a second before that goes into learning how late threads wake. It never fails:
+// what cannot be learned is zero, empty or nil. What is known only once a run is
+// over is added by Watched.
 func Facts(ctx context.Context, dir string) trial.Host {
 	return trial.Host{
 		CPU:         cmp.Or(cpuModel(), runtime.GOARCH),
 		Cores:       runtime.NumCPU(),
 		Kernel:      kernel(),
 		MemoryBytes: memoryBytes(),
-		Load1:       load1(), // before the fsyncs add to it
+		ClockSource: clockSource(),
+		CPUPressure: pressure(), // before the fsyncs add to it, and to the load
+		Load1:       load1(),
+		NoiseMicros: noise(ctx),
 		FsyncMicros: fsyncLatency(ctx, dir),
 	}
+}
+
+// Watched is h with what a watch over the run saw. A watch over a part of a run
+// that was resumed replaces what an earlier one saw.
+func Watched(h trial.Host, r meter.Reading) trial.Host {
+	if r.CPUPressure != nil {
+		p := trial.Pressure{During: *r.CPUPressure}
+		if h.CPUPressure != nil {
+			p.Before = h.CPUPressure.Before
+		}
+		h.CPUPressure = &p
+	}
+	h.ClockJumpMillis = r.ClockJump.Milliseconds()
+	h.StealPercent = r.StealPercent
+	h.SwappedPages = r.SwappedPages
+	return h
+}
+
+// pressure is what it was before a run; nil: the kernel does not count it.
+func pressure() *trial.Pressure {
+	avg10, known := meter.CPUPressure()
+	if !known {
+		return nil
+	}
+	return &trial.Pressure{Before: avg10}
 }
 
 const (
