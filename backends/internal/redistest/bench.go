@@ -1,108 +1,129 @@
 package redistest
 
 import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"net/url"
+	"os/exec"
 	"strconv"
-	"sync"
-	"sync/atomic"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"queuelab/bench/broker"
+	"queuelab/bench/broker/brokertest"
 	"queuelab/queue"
 )
 
-var body = make([]byte, 100)
+// Body is the payload of every comparison.
+var Body = make([]byte, 100)
 
-// BenchmarkPublish measures single-message publishes by 1 and by 100 callers of
-// one publisher. It is closed-loop: compare it with redis-benchmark -c 100 in
-// the same minute, and with nothing else.
-func (b Backend) BenchmarkPublish(tb *testing.B, server *broker.Broker, query string) {
-	for _, callers := range []int{1, 100} {
-		tb.Run("callers="+strconv.Itoa(callers), func(tb *testing.B) {
-			q := b.fresh(tb, server, query)
-			p, err := q.Publisher(tb.Context())
-			if err != nil {
-				tb.Fatal(err)
-			}
-			publish(tb, p, callers, tb.N)
-			rate(tb)
-		})
-	}
+// Bench is a queue for a comparison, and a bare client of the same server.
+type Bench struct {
+	*testing.B
+	Queue  queue.Queue
+	Client *redis.Client
+	server *broker.Broker
 }
 
-func publish(tb *testing.B, p queue.Publisher, callers, n int) {
+// Bench opens the queue "bench" on an emptied server.
+func (b Backend) Bench(tb *testing.B, query string) *Bench {
 	tb.Helper()
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	tb.ReportAllocs()
-	tb.ResetTimer()
-	for range callers {
-		wg.Go(func() {
-			for {
-				i := next.Add(1)
-				if i > int64(n) {
-					return
-				}
-				m := queue.Message{ID: "1-0-0-" + strconv.FormatInt(i, 10), Key: "k", Body: body}
-				if err := p.Publish(tb.Context(), m); err != nil {
-					tb.Errorf("publish: %v", err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	tb.StopTimer()
-}
-
-// BenchmarkReceive measures taking and acking a backlog: one by one, and a
-// hundred at a time with an ack of its own for each, from as many goroutines.
-func (b Backend) BenchmarkReceive(tb *testing.B, server *broker.Broker, query string) {
-	for _, callers := range []int{1, 100} {
-		tb.Run("callers="+strconv.Itoa(callers), func(tb *testing.B) {
-			q := b.fresh(tb, server, query)
-			c, p := Both(tb, q)
-			ms := make([]queue.Message, 1000)
-			for i := 0; i < tb.N; i += len(ms) {
-				for j := range ms {
-					ms[j] = queue.Message{ID: strconv.Itoa(i + j), Key: "k", Body: body}
-				}
-				if err := p.Publish(tb.Context(), ms[:min(len(ms), tb.N-i)]...); err != nil {
-					tb.Fatal(err)
-				}
-			}
-			tb.ReportAllocs()
-			tb.ResetTimer()
-			for n := 0; n < tb.N; {
-				ds, err := c.Receive(tb.Context(), callers)
-				if err != nil {
-					tb.Fatal(err)
-				}
-				n += len(ds)
-				var wg sync.WaitGroup
-				for _, d := range ds {
-					wg.Go(func() {
-						if err := c.Ack(tb.Context(), d); err != nil {
-							tb.Errorf("ack: %v", err)
-						}
-					})
-				}
-				wg.Wait()
-			}
-			tb.StopTimer()
-			rate(tb)
-		})
-	}
-}
-
-func rate(tb *testing.B) { tb.ReportMetric(float64(tb.N)/tb.Elapsed().Seconds(), "msg/s") }
-
-func (b Backend) fresh(tb *testing.B, server *broker.Broker, query string) queue.Queue {
-	q := b.Queue(tb, server, "bench", query)
-	if err := q.Delete(tb.Context()); err != nil {
+	x := &Bench{B: tb, server: brokertest.Start(tb, "redis", "aof-everysec")}
+	x.Client = Client(tb, x.server)
+	if err := x.Client.FlushAll(tb.Context()).Err(); err != nil {
 		tb.Fatal(err)
 	}
-	if err := q.Close(); err != nil {
-		tb.Fatal(err)
+	x.Queue = b.Queue(tb, x.server, "bench", query)
+	return x
+}
+
+// Messages makes n of them.
+func Messages(n int) []queue.Message {
+	ms := make([]queue.Message, n)
+	for i := range ms {
+		ms[i] = queue.Message{ID: "1-0-0-" + strconv.Itoa(i), Key: "k", Body: Body}
 	}
-	return b.Queue(tb, server, "bench", query) // with its group
+	return ms
+}
+
+// Publisher opens one of the queue.
+func (x *Bench) Publisher() queue.Publisher {
+	x.Helper()
+	p, err := x.Queue.Publisher(x.Context())
+	if err != nil {
+		x.Fatal(err)
+	}
+	return p
+}
+
+// Consumer opens one of the queue.
+func (x *Bench) Consumer() queue.Consumer {
+	x.Helper()
+	c, err := x.Queue.Consumer(x.Context())
+	if err != nil {
+		x.Fatal(err)
+	}
+	return c
+}
+
+// Publish publishes n messages by so many callers, batch of them in each call.
+func (x *Bench) Publish(p queue.Publisher, n, callers, batch int) error {
+	ms := Messages(callers * batch)
+	return Callers(callers, func(caller int) error {
+		own := ms[caller*batch:][:batch]
+		for range n / callers / batch {
+			if err := p.Publish(context.Background(), own...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Consume receives n messages, at most so many at a time, and acks what each
+// Receive returned at once.
+func (x *Bench) Consume(c queue.Consumer, n, most int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for n > 0 {
+		ds, err := c.Receive(ctx, most)
+		if err == nil {
+			err = c.Ack(ctx, ds...)
+		}
+		if err != nil {
+			return fmt.Errorf("%d messages before the end: %w", n, err)
+		}
+		n -= len(ds)
+	}
+	return nil
+}
+
+// Tool has redis-benchmark send n commands, by so many clients that pipeline so
+// many each, and returns what it says of its rate, in commands per second: its
+// start is no part of that. Without the tool the benchmark is skipped.
+func (x *Bench) Tool(n, clients, pipeline int, command ...string) (float64, error) {
+	x.Helper()
+	path, err := exec.LookPath("redis-benchmark")
+	if err != nil {
+		x.Skip(err)
+	}
+	u, err := url.Parse(x.server.URL())
+	if err != nil {
+		return 0, err
+	}
+	args := append([]string{"-h", u.Hostname(), "-p", u.Port(), "--csv", "-n", strconv.Itoa(n),
+		"-c", strconv.Itoa(clients), "-P", strconv.Itoa(pipeline)}, command...)
+	out, err := exec.Command(path, args...).Output()
+	if err != nil {
+		return 0, fmt.Errorf("redis-benchmark: %w", err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(string(out))).ReadAll()
+	if err != nil || len(rows) < 2 || len(rows[1]) < 2 {
+		return 0, fmt.Errorf("redis-benchmark: its answer is no table: %q", out)
+	}
+	return strconv.ParseFloat(rows[1][1], 64)
 }
