@@ -55,44 +55,43 @@ func Greater(a, b []float64) float64 {
 	return n / float64(len(a)*len(b))
 }
 
-// Difference is Median(b) - Median(a) with its bootstrap interval at 95 %. Where
-// a side has fewer than MinTrials, the interval spans the greatest differences
-// between single values.
-func Difference(a, b []float64, seed uint64) (diff, low, high float64) {
+// Estimate is a value with its interval at 95 %.
+type Estimate struct{ Value, Low, High float64 }
+
+// Apart is Median(b) - Median(a) and Median(b) / Median(a), each with its
+// bootstrap interval. Where a side has fewer than MinTrials, the intervals span
+// the greatest differences between single values. There is a ratio only where all
+// values are above 0, and nothing where a side has none.
+func Apart(a, b []float64, seed uint64) (diff, ratio Estimate, hasRatio bool) {
 	if len(a) == 0 || len(b) == 0 {
-		return 0, 0, 0
+		return diff, ratio, false
 	}
-	diff = Median(b) - Median(a)
+	hasRatio = positive(a) && positive(b)
+	diff.Value = Median(b) - Median(a)
+	if hasRatio {
+		ratio.Value = Median(b) / Median(a)
+	}
 	if min(len(a), len(b)) < MinTrials {
-		return diff, slices.Min(b) - slices.Max(a), slices.Max(b) - slices.Min(a)
+		diff.Low, diff.High = slices.Min(b)-slices.Max(a), slices.Max(b)-slices.Min(a)
+		if hasRatio {
+			ratio.Low, ratio.High = slices.Min(b)/slices.Max(a), slices.Max(b)/slices.Min(a)
+		}
+		return diff, ratio, hasRatio
 	}
-	low, high = both(a, b, seed, func(x, y float64) float64 { return y - x })
-	return diff, low, high
-}
-
-// Ratio is Median(b) / Median(a) with its bootstrap interval at 95 %, for values
-// above 0; otherwise ok is false. Where a side has fewer than MinTrials, the
-// interval spans the ratios of single values.
-func Ratio(a, b []float64, seed uint64) (ratio, low, high float64, ok bool) {
-	if !positive(a) || !positive(b) {
-		return 0, 0, 0, false
+	source := rand.NewPCG(seed, 2)
+	as, bs := medians(a, source), medians(b, source) // each side by itself
+	each := func(f func(a, b float64) float64) (low, high float64) {
+		out := make([]float64, len(as))
+		for i := range as {
+			out[i] = f(as[i], bs[i])
+		}
+		return ends(out)
 	}
-	ratio = Median(b) / Median(a)
-	if min(len(a), len(b)) < MinTrials {
-		return ratio, slices.Min(b) / slices.Max(a), slices.Max(b) / slices.Min(a), true
+	diff.Low, diff.High = each(func(a, b float64) float64 { return b - a })
+	if hasRatio {
+		ratio.Low, ratio.High = each(func(a, b float64) float64 { return b / a })
 	}
-	low, high = both(a, b, seed, func(x, y float64) float64 { return y / x })
-	return ratio, low, high, true
-}
-
-// both resamples each side by itself.
-func both(a, b []float64, seed uint64, f func(x, y float64) float64) (low, high float64) {
-	rng := rand.New(rand.NewPCG(seed, 2))
-	as, bs := medians(a, rng), medians(b, rng)
-	for i := range as {
-		as[i] = f(as[i], bs[i])
-	}
-	return ends(as)
+	return diff, ratio, hasRatio
 }
 
 func positive(xs []float64) bool {

@@ -6,36 +6,30 @@ import (
 	"slices"
 )
 
-// PairedRatio is the median of b[i]/a[i] with its bootstrap interval at 95 %, for
-// as many of each, all above 0; otherwise ok is false. What changes over the
-// hours falls on both of a pair and so on neither's account. The median is that
-// of the logarithms, so that swapping a and b gives the reciprocal. Fewer than
-// MinTrials pairs give the least and the greatest.
-func PairedRatio(a, b []float64, seed uint64) (ratio, low, high float64, ok bool) {
-	if len(a) != len(b) || !positive(a) || !positive(b) {
-		return 0, 0, 0, false
-	}
-	logs := make([]float64, len(a))
-	for i := range a {
-		logs[i] = math.Log(b[i] / a[i])
-	}
-	low, high = MedianInterval(logs, seed)
-	return math.Exp(Median(logs)), math.Exp(low), math.Exp(high), true
-}
-
-// PairedDifference is the median of b[i]-a[i] with its bootstrap interval at
-// 95 %, for as many of each; the rest is as PairedRatio has it. It is 0 where
-// the numbers differ.
-func PairedDifference(a, b []float64, seed uint64) (diff, low, high float64) {
-	if len(a) != len(b) {
-		return 0, 0, 0
+// PairedApart is the median of b[i]-a[i] and that of b[i]/a[i], each with its
+// bootstrap interval. What changes over the hours falls on both of a pair, and so
+// on neither's account. The ratios are averaged by their logarithms, so that
+// swapping a and b gives the reciprocal. Fewer than MinTrials pairs give the least
+// and the greatest. There is a ratio only where all values are above 0, and
+// nothing where the numbers differ or are 0.
+func PairedApart(a, b []float64, seed uint64) (diff, ratio Estimate, hasRatio bool) {
+	if len(a) != len(b) || len(a) == 0 {
+		return diff, ratio, false
 	}
 	ds := make([]float64, len(a))
 	for i := range a {
 		ds[i] = b[i] - a[i]
 	}
-	low, high = MedianInterval(ds, seed)
-	return Median(ds), low, high
+	diff.Value = Median(ds)
+	diff.Low, diff.High = MedianInterval(ds, seed)
+	if !positive(a) || !positive(b) {
+		return diff, ratio, false
+	}
+	for i := range a {
+		ds[i] = math.Log(b[i] / a[i])
+	}
+	low, high := MedianInterval(ds, seed)
+	return diff, Estimate{math.Exp(Median(ds)), math.Exp(low), math.Exp(high)}, true
 }
 
 // signedRankExact is the most pairs whose distribution is counted out; it takes

@@ -256,40 +256,48 @@ func TestSignedRankOfManyJoinsTheExactOne(t *testing.T) {
 	}
 }
 
-func TestRatiosOfKnownSamples(t *testing.T) {
+func TestDistancesOfKnownSamples(t *testing.T) {
 	a := []float64{100, 101, 99, 100, 102, 98, 100, 101}
 	b := make([]float64, len(a))
 	for i := range a {
 		b[i] = 1.2 * a[i]
 	}
-	ratio, low, high, ok := Ratio(a, b, 1)
-	near(t, "ratio", ratio, 1.2, 1e-9)
-	if !ok || low < 1.15 || low > ratio || high < ratio || high > 1.25 {
-		t.Errorf("got %v..%v, want an interval of a few per cent about 1.2", low, high)
+	about := func(what string, got Estimate, want, within float64) {
+		t.Helper()
+		near(t, what, got.Value, want, within/2)
+		if got.Low > got.Value || got.High < got.Value || got.Low < want-within || got.High > want+within {
+			t.Errorf("%s: got %+v, want an interval about %v", what, got, want)
+		}
 	}
-	ratio, low, high, _ = PairedRatio(a, b, 1)
-	for what, got := range map[string]float64{"paired": ratio, "its low": low, "its high": high} {
-		near(t, what, got, 1.2, 1e-9) // every pair says the same
+	diff, ratio, ok := Apart(a, b, 1)
+	if !ok {
+		t.Error("got no ratio")
 	}
-	diff, low, high := Difference(a, b, 1)
-	near(t, "difference", diff, 20, 1e-9)
-	if low > diff || high < diff {
-		t.Errorf("got %v..%v about %v", low, high, diff)
+	about("difference", diff, 20, 5)
+	about("ratio", ratio, 1.2, 0.05)
+	diff, ratio, _ = PairedApart(a, b, 1)
+	about("paired difference", diff, 20, 1)
+	about("paired ratio", ratio, 1.2, 1e-9) // every pair says the same
+	zero := append([]float64{0}, a[1:]...)
+	if diff, _, ok := Apart(zero, b, 1); ok || diff.Value < 19 {
+		t.Errorf("got %+v, ratio %v: want a difference from a sample with a 0, and no ratio", diff, ok)
 	}
-	diff, low, high = PairedDifference(a, b, 1)
-	if diff < 19.6 || diff > 20.4 || low > diff || high < diff {
-		t.Errorf("paired: got %v, %v..%v, want about 20", diff, low, high)
+	if diff, _, ok := PairedApart(zero, b, 1); ok || diff.Value < 19 {
+		t.Errorf("paired: got %+v, ratio %v", diff, ok)
 	}
-	if _, _, _, ok := Ratio([]float64{0, 1}, b, 1); ok {
-		t.Error("got a ratio to a sample with a 0")
+	if diff, _, ok := PairedApart(a, b[1:], 1); ok || diff != (Estimate{}) {
+		t.Errorf("got %+v of pairs that are none", diff)
 	}
-	if _, _, _, ok := PairedRatio(a, b[1:], 1); ok {
-		t.Error("got a ratio of pairs that are none")
+	if diff, _, ok := Apart(nil, b, 1); ok || diff != (Estimate{}) {
+		t.Errorf("got %+v of nothing", diff)
 	}
-	ratio, low, high, _ = Ratio([]float64{100, 110}, []float64{120, 130}, 1)
-	near(t, "ratio of two", ratio, 125.0/105, 1e-9)
-	near(t, "its least", low, 120.0/110, 1e-9)
-	near(t, "its greatest", high, 1.3, 1e-9)
+	diff, ratio, _ = Apart([]float64{100, 110}, []float64{120, 130}, 1)
+	if want := (Estimate{20, 10, 30}); diff != want {
+		t.Errorf("two of each: got %+v, want %+v", diff, want)
+	}
+	if want := (Estimate{125.0 / 105, 120.0 / 110, 1.3}); ratio != want {
+		t.Errorf("two of each: got %+v, want %+v", ratio, want)
+	}
 }
 
 func TestIntervalsCoverTheTruthAboutAsOftenAsTheySay(t *testing.T) {
@@ -344,9 +352,9 @@ func TestVariation(t *testing.T) {
 	near(t, "about 0", Variation([]float64{-1, 1}), 0, 0)
 }
 
-func BenchmarkRatioOfTenAndTen(b *testing.B) {
+func BenchmarkApartOfTenAndTen(b *testing.B) {
 	xs := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	for b.Loop() {
-		Ratio(xs, xs, 1)
+		Apart(xs, xs, 1)
 	}
 }
