@@ -8,15 +8,15 @@ import (
 	"queuelab/bench/trial"
 )
 
-// throughputChart scales to the fastest broker: the memory queue would make
+// throughputChart scales to the fastest broker of the profile: the memory queue would make
 // every other bar a dash, and it is no competitor.
-func (v *view) throughputChart() chart {
+func (g group) throughputChart() chart {
 	const rowHeight, top = 30.0, 30.0
-	c := chart{Name: "throughput", Title: "Throughput held, messages a second", Left: chartLeft, Right: chartLeft + chartPlot, Width: chartWidth,
-		Desc: "One bar for each setting. Hatched bars are no competitors: the harness floor, and emulated brokers."}
+	c := chart{Name: "throughput-" + g.Slug(), Title: say("Throughput held, messages a second, {0}", g.Short()), Left: chartLeft, Right: chartLeft + chartPlot, Width: chartWidth,
+		Desc: say("One bar for each setting. Hatched bars are no competitors: the harness floor, and emulated brokers.")}
 	most, fallback := 0.0, 0.0
 	var cells []*viewCell
-	for _, r := range v.rows {
+	for _, r := range g.Rows {
 		for _, cell := range r.of(trial.TestThroughput) {
 			cells = append(cells, cell)
 			if measured(cell.Cell) {
@@ -36,10 +36,10 @@ func (v *view) throughputChart() chart {
 	}
 	for i, cell := range cells {
 		y := top + rowHeight*float64(i) + 12
-		b := v.band(cell, y)
+		b := g.band(cell, y)
 		if measured(cell.Cell) && cell.RatePerSecond > 0 {
 			width := chartPlot * cell.RatePerSecond / scale
-			s := bar{X: chartLeft, Y: px(y - 8), Height: 16, Class: "rate", Hover: cell.Title() + ": " + rate(cell.RatePerSecond) + ", " + trialsText(cell.Cell)}
+			s := bar{X: chartLeft, Y: px(y - 8), Height: 16, Class: "rate", Hover: say("{0}: {1}, {2}", cell.Title(), rateField(cell).Text, trialsText(cell))}
 			if b.Row.Unranked() {
 				s.Class = "unranked"
 			}
@@ -47,9 +47,9 @@ func (v *view) throughputChart() chart {
 				width, s.Broken, s.BreakX = chartPlot, true, chartLeft+chartPlot-28
 			}
 			s.Width = px(width)
-			b.Bars, b.Value, b.Hover = []bar{s}, rate(cell.RatePerSecond), s.Hover
+			b.Bars, b.Value = []bar{s}, rateField(cell).Text
 			if s.Broken {
-				b.Value += ", beyond the scale"
+				b.Value = say("{0}, beyond the scale", b.Value)
 			}
 		} else {
 			b.Empty = emptyText(cell)
@@ -82,25 +82,22 @@ func niceScale(most float64) (step, scale float64) {
 }
 
 // saleChart shows units sold in per cent of the stock, and beyond it in red.
-func (v *view) saleChart() chart {
+func (g group) saleChart() chart {
 	const rowHeight, top, whole = 32.0, 30.0, 0.87
-	c := chart{Name: "sale", Title: "Units sold, in per cent of the stock", Left: chartLeft, Right: chartLeft + chartPlot, Width: chartWidth, Limit: chartLeft + chartPlot*whole,
-		Desc: "One bar for each setting and fault: sold, left over (undersold), and beyond the line what was sold without stock (oversold)."}
+	c := chart{Name: "sale-" + g.Slug(), Title: say("Units sold, in per cent of the stock, {0}", g.Short()), Left: chartLeft, Right: chartLeft + chartPlot, Width: chartWidth, Limit: chartLeft + chartPlot*whole,
+		Desc: say("One bar for each setting and fault: sold, left over (undersold), and beyond the line what was sold without stock (oversold).")}
 	for _, t := range []int{0, 25, 50, 75, 100} {
 		c.Ticks = append(c.Ticks, tick{px(chartLeft + chartPlot*whole*float64(t)/100), fmt.Sprintf("%d %%", t)})
 	}
 	i := 0
-	for _, r := range v.rows {
+	for _, r := range g.Rows {
 		for _, cell := range r.of(trial.TestSale) {
 			y := top + rowHeight*float64(i) + 12
 			i++
-			b := v.band(cell, y)
-			if b.Sub != "" {
-				b.Sub = ", " + b.Sub
-			}
-			b.Sub = faultTitle(cell.Fault) + b.Sub
+			b := g.band(cell, y)
+			b.Sub = within(join(comma(), faultTitle(cell.Fault), b.Sub), 34)
 			if s := cell.Sale; s != nil && measured(cell.Cell) && s.Stock > 0 {
-				b.Bars, b.Value, b.Hover = saleBars(s, y, chartPlot*whole), saleText(cell, true, false).Text, cell.Title()
+				b.Bars, b.Value = saleBars(s, y, chartPlot*whole), saleText(cell, true, false).Text
 			} else {
 				b.Empty = emptyText(cell)
 			}
@@ -114,14 +111,14 @@ func (v *view) saleChart() chart {
 func saleBars(s *trial.Sale, y, full float64) []bar {
 	share := func(n int) float64 { return full * float64(max(n, 0)) / float64(s.Stock) }
 	within := min(share(s.Sold), full)
-	bars := []bar{{X: chartLeft, Y: px(y - 8), Width: px(within), Height: 16, Class: "sold", Hover: plural(int64(s.Sold), "unit sold", "units sold")}}
+	bars := []bar{{X: chartLeft, Y: px(y - 8), Width: px(within), Height: 16, Class: "sold", Hover: many(int64(s.Sold), "{0} unit sold", "{0} units sold", raw(count(int64(s.Sold))))}}
 	if left := full - within; left > 0.05 {
-		bars = append(bars, bar{X: px(chartLeft + within), Y: px(y - 8), Width: px(left), Height: 16, Class: "left", Hover: plural(int64(s.Stock-s.Sold), "unit left over", "units left over")})
+		bars = append(bars, bar{X: px(chartLeft + within), Y: px(y - 8), Width: px(left), Height: 16, Class: "left", Hover: many(int64(s.Stock-s.Sold), "{0} unit left over", "{0} units left over", raw(count(int64(s.Stock-s.Sold))))})
 	}
 	if s.Oversold > 0 {
 		// Never less than a sliver: one unit oversold must be seen.
 		over := min(max(share(s.Oversold), 4), chartPlot-full)
-		bars = append(bars, bar{X: px(chartLeft + full), Y: px(y - 8), Width: px(over), Height: 16, Class: "over", Hover: plural(int64(s.Oversold), "unit oversold", "units oversold")})
+		bars = append(bars, bar{X: px(chartLeft + full), Y: px(y - 8), Width: px(over), Height: 16, Class: "over", Hover: many(int64(s.Oversold), "{0} unit oversold", "{0} units oversold", raw(count(int64(s.Oversold))))})
 	}
 	return bars
 }

@@ -1,10 +1,11 @@
 package report
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"strconv"
+	"strings"
+
+	terminal "github.com/jedib0t/go-pretty/v6/text"
 
 	"queuelab/bench/trial"
 )
@@ -21,33 +22,35 @@ type px float64
 
 func (p px) String() string { return strconv.FormatFloat(math.Round(float64(p)*10)/10, 'f', -1, 64) }
 
+// tick is a place on an axis, which is no figure of the result.
 type tick struct {
-	X    px
+	At   px
 	Text string
 }
 
 // chart is a picture with one band a row; the template draws it.
 type chart struct {
-	Name, Title, Desc string
-	Width, Height     px
-	Left, Right       px
-	Ticks             []tick
-	Limit             px // a line that means something, 0: none
-	Bands             []band
+	Name          string
+	Title, Desc   text
+	Width, Height px
+	Left, Right   px
+	Ticks         []tick
+	Limit         px // a line that means something, 0: none
+	Bands         []band
 }
 
 // band is one row of a chart.
 type band struct {
-	Row        *row
-	Cell       *viewCell
-	Y          px
-	Label, Sub string
-	Value      string // to the right of the plot
-	Empty      string // in the plot, when there is nothing to draw
-	Faded      bool   // drawn, but not to be compared
-	Hover      string
-	Ranges     []span
-	Bars       []bar
+	Row    *row
+	Cell   *viewCell
+	Y      px
+	Label  string
+	Sub    text
+	Value  text // to the right of the plot
+	Empty  text // in the plot, when there is nothing to draw
+	Faded  bool // drawn, but not to be compared
+	Ranges []span
+	Bars   []bar
 }
 
 // span is one latency distribution: a thin line to the maximum, a thick one to
@@ -61,7 +64,7 @@ type span struct {
 	Tick         px // p90
 	Diamond      string
 	Triangle     string
-	Hover        string
+	Hover        text
 	HasBody      bool
 	HasCircle    bool
 	HasTick      bool
@@ -78,17 +81,17 @@ type bar struct {
 	Class            string
 	Broken           bool
 	BreakX           px
-	Hover            string
+	Hover            text
 }
 
-// latencyChart puts every latency cell on one logarithmic axis.
-func (v *view) latencyChart() chart {
+// latencyChart puts every latency cell of a profile on one logarithmic axis.
+func (g group) latencyChart() chart {
 	const rowHeight, top = 42.0, 30.0
-	c := chart{Name: "latency", Title: "Latency from the due time, logarithmic", Left: chartLeft, Right: chartLeft + chartPlot, Width: chartWidth,
-		Desc: "For each setting a line from p50 to the maximum, with marks at p50, p90, p99 and p99.9: end to end above, publish below."}
+	c := chart{Name: "latency-" + g.Slug(), Title: say("Latency from the due time, logarithmic, {0}", g.Short()), Left: chartLeft, Right: chartLeft + chartPlot, Width: chartWidth,
+		Desc: say("For each setting a line from p50 to the maximum, with marks at p50, p90, p99 and p99.9: end to end above, the response below.")}
 	low, high := math.Inf(1), math.Inf(-1)
 	var cells []*viewCell
-	for _, r := range v.rows {
+	for _, r := range g.Rows {
 		for _, cell := range r.of(trial.TestLatency) {
 			cells = append(cells, cell)
 			if l := cell.LatencyMicros; l != nil && measured(cell.Cell) {
@@ -120,15 +123,15 @@ func (v *view) latencyChart() chart {
 	}
 	for i, cell := range cells {
 		y := top + rowHeight*float64(i) + 14
-		b := v.band(cell, y)
+		b := g.band(cell, y)
 		if l := cell.LatencyMicros; l != nil && measured(cell.Cell) {
 			e2e := percentiles(l.EndToEnd)
 			b.Faded = cell.Verdict == trial.VerdictSaturated
-			b.Value = fmt.Sprintf("p50 %s, p99 %s at %s", e2e[0], e2e[2], rate(cell.RatePerSecond))
-			b.Hover = cell.Title()
-			b.Ranges = append(b.Ranges, newSpan("e2e", "end to end", l.EndToEnd, y, x))
+			src := cell.path("latencyMicros.endToEnd")
+			b.Value = say("p50 {0}, p99 {1} at {2}", quantile(e2e[0], src), quantile(e2e[2], src), rateField(cell).Text)
+			b.Ranges = append(b.Ranges, newSpan("e2e", say("end to end"), l.EndToEnd, y, x))
 			if l.Publish.N > 0 {
-				b.Ranges = append(b.Ranges, newSpan("publish", "publish", l.Publish, y+13, x))
+				b.Ranges = append(b.Ranges, newSpan("publish", say("response"), l.Publish, y+13, x))
 			}
 		} else {
 			b.Empty = emptyText(cell)
@@ -150,12 +153,12 @@ func decade(us int64) string {
 	return count(us/1_000_000) + " s"
 }
 
-func newSpan(class, what string, p trial.Percentiles, y float64, x func(int64) px) span {
+func newSpan(class string, what text, p trial.Percentiles, y float64, x func(int64) px) span {
 	s := span{Class: class, Y: px(y), From: x(p.P50), To: x(p.Max), MaxAt: x(p.Max), Top: px(y - 5), Bottom: px(y + 5), TickT: px(y - 4), TickB: px(y + 4)}
 	s.Reach = max(s.To-s.From, 12)
-	s.Hover = what + ": "
+	var parts []text
 	for i, q := range percentiles(p) {
-		s.Hover += q.Name + " " + q.String() + ", "
+		parts = append(parts, raw(q.Name+" "+q.String()))
 		if !q.supported() {
 			continue
 		}
@@ -172,7 +175,7 @@ func newSpan(class, what string, p trial.Percentiles, y float64, x func(int64) p
 			s.Triangle = points(at-5, y+4.5, at, y-5, at+5, y+4.5)
 		}
 	}
-	s.Hover += "n " + count(p.N)
+	s.Hover = join(colon(), what, join(comma(), append(parts, raw("n "+count(p.N)))...))
 	return s
 }
 
@@ -184,33 +187,52 @@ func points(at ...float64) string {
 	return s[:len(s)-1]
 }
 
-func (v *view) band(c *viewCell, y float64) band {
-	r := v.rowOf(c)
-	b := band{Row: r, Cell: c, Y: px(y), Label: shorten(r.Setting(), 34)}
+func (g group) band(c *viewCell, y float64) band {
+	r := g.rowOf(c)
+	b := band{Row: r, Cell: c, Y: px(y), Label: shorten(r.Setting(), 29)}
 	switch {
 	case r.Broker.Emulated:
-		b.Sub = "emulated"
+		b.Sub = say("emulated")
 	case r.Floor():
-		b.Sub = "harness floor"
+		b.Sub = say("harness floor")
 	}
 	if c.Verdict == trial.VerdictSaturated || c.Verdict == trial.VerdictContradiction {
-		b.Sub = markOf(c.Verdict).Symbol + " " + c.Verdict
+		b.Sub = say("{0} {1}", raw(markOf(c.Verdict).Symbol), term(c.Verdict))
+	} else if c.Noisy != "" {
+		b.Sub = say("NOISY, not ranked")
 	}
+	b.Sub = within(b.Sub, 34)
 	return b
 }
 
-func emptyText(c *viewCell) string {
-	s := orDash(c.Verdict)
-	if why := cmp.Or(reasons(c.Cell), c.Note); why != "" {
-		s += ": " + why
-	}
-	return shorten(s, 92)
+func emptyText(c *viewCell) text {
+	return within(join(colon(), term(orDash(c.Verdict)), why(c)), 88)
 }
 
+// shorten cuts a foreign string to n columns, of which Chinese takes two.
 func shorten(s string, n int) string {
-	r := []rune(plain(s))
-	if len(r) <= n {
-		return string(r)
+	s = plain(s)
+	if terminal.StringWidth(s) <= n {
+		return s
 	}
-	return string(r[:n-1]) + "…"
+	var b strings.Builder
+	used := 0
+	for _, r := range s {
+		if used += terminal.RuneWidth(r); used > n-1 {
+			break
+		}
+		b.WriteRune(r)
+	}
+	return b.String() + "…"
+}
+
+// within is a text cut to n columns in each language.
+func within(t text, n int) text {
+	if terminal.StringWidth(plain(t.String())) > n {
+		t.en = quote(shorten(t.String(), n)).en
+	}
+	if terminal.StringWidth(plain(t.Chinese())) > n {
+		t.zh = quote(shorten(t.Chinese(), n)).zh
+	}
+	return t
 }

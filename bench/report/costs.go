@@ -1,81 +1,117 @@
 package report
 
 import (
-	"cmp"
-	"strings"
-
 	"queuelab/bench/trial"
 )
 
-// note is what must stand beside a row's numbers.
-func note(r *row, cells ...*viewCell) string {
-	var parts []string
+// remark is what must stand beside a row's numbers.
+func remark(r *row, cells ...*viewCell) text {
+	var all []text
 	if r.Broker.Emulated {
-		parts = append(parts, "emulated, not ranked")
+		all = append(all, say("emulated, not ranked"))
 	} else if r.Floor() {
-		parts = append(parts, "harness floor, not ranked")
+		all = append(all, say("harness floor, not ranked"))
 	}
 	for _, c := range cells {
 		if c == nil {
 			continue
 		}
+		var t text
 		switch c.Verdict {
 		case trial.VerdictSkipped, trial.VerdictInvalid, trial.VerdictSaturated, trial.VerdictContradiction:
-			part := c.Verdict
-			if why := cmp.Or(reasons(c.Cell), c.Note); why != "" {
-				part += ": " + why
+			t = join(colon(), term(c.Verdict), why(c))
+		default:
+			if c.Noisy == "" {
+				continue
 			}
-			if len(parts) == 0 || parts[len(parts)-1] != part {
-				parts = append(parts, part)
-			}
+			t = say("NOISY: {0}", quote(c.Noisy))
+		}
+		if len(all) == 0 || all[len(all)-1].String() != t.String() {
+			all = append(all, t)
 		}
 	}
-	return strings.Join(parts, "; ")
+	return join(semicolon(), all...)
 }
 
+// percentile columns of the latency table: of the response, and end to end.
 func (v *view) latencyGrid() grid {
-	g := grid{Name: "latency", Title: "Latency at the offered rate, open loop, from the due time", Columns: []column{
-		{"setting", false}, {"guarantee", false}, {"confirmed by", false}, {"offered", true}, {"publish p50", true}, {"publish p99", true},
-		{"end to end p50", true}, {"p90", true}, {"p99", true}, {"p99.9", true}, {"max", true}, {"n", true}, {"verdict", false},
+	g := grid{Name: "latency", Title: say("Latency at the offered rate, open loop, from the due time"), Columns: []column{
+		col("setting", false), col("guarantee", false), col("confirmed by", false), col("offered", true), col("response p50", true), col("response p99", true),
+		col("end to end p50", true), col("p90", true), col("p99", true), col("p99.9", true), col("max", true), col("n", true), col("verdict", false),
 	}}
 	for _, r := range v.rows {
 		for _, c := range r.of(trial.TestLatency) {
-			fields := []field{settingField(r), words(r.Guarantee), words(confirmText(r.Confirm)), number(rate(c.RatePerSecond), c.RatePerSecond)}
+			fields := []field{settingField(r), words(term(orDash(r.Guarantee))), words(confirmText(r.Confirm)), rateField(c)}
 			if c.LatencyMicros == nil || !measured(c.Cell) {
 				for range 8 {
-					fields = append(fields, words(""))
+					fields = append(fields, nothing())
 				}
 			} else {
-				publish, e2e := percentiles(c.LatencyMicros.Publish), percentiles(c.LatencyMicros.EndToEnd)
-				fields = append(fields, percentileField(publish[0], c), percentileField(publish[2], c))
-				for _, p := range e2e {
-					fields = append(fields, percentileField(p, c))
-				}
-				n := c.LatencyMicros.EndToEnd.N
-				fields = append(fields, number(count(n), float64(n)))
+				response := latencyFields(c, "publish", c.LatencyMicros.Publish, func(f *trial.FromSend) trial.Percentiles { return f.Publish })
+				fields = append(fields, response[0], response[2])
+				fields = append(fields, endToEndFields(c)...)
+				fields = append(fields, number(c.count("latencyMicros.endToEnd.n", c.LatencyMicros.EndToEnd.N), c.ID))
 			}
-			fields = append(fields, verdictField(c).because(c))
-			g.Lines = append(g.Lines, line{r, c, fields})
+			fields = append(fields, verdictField(c).noisy(c).because(c))
+			g.Lines = append(g.Lines, line{Row: r, Cell: c, Fields: fields, Apart: r.Unranked()})
 		}
 	}
 	return g
 }
 
+func rateField(c *viewCell) field {
+	if c.RatePerSecond <= 0 {
+		return nothing()
+	}
+	return number(fig(asRate, c.RatePerSecond, c.path("ratePerSecond")), c.ID)
+}
+
+// latencyFields are the percentiles of one stage, each with the uncorrected one
+// beside it where the result has it.
+func latencyFields(c *viewCell, stage string, p trial.Percentiles, uncorrected func(*trial.FromSend) trial.Percentiles) []field {
+	var fields []field
+	for i, q := range percentiles(p) {
+		f := percentileField(q, c, "latencyMicros."+stage)
+		if from := c.LatencyMicros.FromSend; from != nil {
+			if g := percentiles(uncorrected(from))[i]; g.N > 0 && g.supported() {
+				f.Grey = quantile(g, c.path("latencyMicros.fromSend."+stage))
+			}
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+func endToEndFields(c *viewCell) []field {
+	return latencyFields(c, "endToEnd", c.LatencyMicros.EndToEnd, func(f *trial.FromSend) trial.Percentiles { return f.EndToEnd })
+}
+
+// noisy marks what must not be ranked.
+func (f field) noisy(c *viewCell) field {
+	if c.Noisy != "" {
+		f.Text = say("{0}, NOISY", f.Text)
+		f.Sub = append(f.Sub, quote(c.Noisy))
+	}
+	return f
+}
+
 func (v *view) throughputGrid() grid {
-	g := grid{Name: "throughput", Title: "Throughput held, closed loop", Columns: []column{
-		{"setting", false}, {"guarantee", false}, {"confirmed by", false}, {"held", true}, {"runs", true}, {"sent", true}, {"lost", true}, {"payload", true}, {"verdict", false},
+	g := grid{Name: "throughput", Title: say("Throughput held, closed loop"), Columns: []column{
+		col("setting", false), col("guarantee", false), col("confirmed by", false), col("held", true), col("95 % interval", true), col("runs", true), col("sent", true),
+		col("lost", true), col("payload", true), col("verdict", false),
 	}}
 	for _, r := range v.rows {
 		for _, c := range r.of(trial.TestThroughput) {
-			fields := []field{settingField(r), words(r.Guarantee), words(confirmText(r.Confirm))}
+			fields := []field{settingField(r), words(term(orDash(r.Guarantee))), words(confirmText(r.Confirm))}
 			if !measured(c.Cell) {
-				fields = append(fields, words(""), words(""), words(""), words(""), words(""))
+				fields = append(fields, nothing(), nothing(), nothing(), nothing(), nothing(), nothing())
 			} else {
-				fields = append(fields, number(rate(c.RatePerSecond), c.RatePerSecond), number(trialsText(c.Cell), float64(c.Valid)),
-					number(count(c.Sent), float64(c.Sent)), number(count(c.Lost), float64(c.Lost)), number(count(int64(c.PayloadBytes))+" B", float64(c.PayloadBytes)))
+				fields = append(fields, rateField(c), rangeField(byThroughput().standing(r)), field{Text: trialsText(c), Sort: float64(c.Valid), HasNum: true},
+					number(c.count("sent", c.Sent), c.ID), number(c.count("lost", c.Lost), c.ID),
+					field{Text: say("{0} B", c.count("payloadBytes", int64(c.PayloadBytes))), Sort: float64(c.PayloadBytes), HasNum: true})
 			}
-			fields = append(fields, verdictField(c).because(c))
-			g.Lines = append(g.Lines, line{r, c, fields})
+			fields = append(fields, verdictField(c).noisy(c).because(c))
+			g.Lines = append(g.Lines, line{Row: r, Cell: c, Fields: fields, Apart: r.Unranked()})
 		}
 	}
 	return g
@@ -83,21 +119,28 @@ func (v *view) throughputGrid() grid {
 
 // costsGrid joins latency and throughput for the narrow tables.
 func (v *view) costsGrid() grid {
-	g := grid{Name: "costs", Title: "Latency at the offered rate (open loop, from due) and throughput (closed loop)", Columns: []column{
-		{"setting", false}, {"guarantee", false}, {"confirmed by", false}, {"offered", true}, {"publish p99", true}, {"end to end p50", true}, {"p99", true}, {"max", true}, {"held", true}, {"note", false},
+	g := grid{Name: "costs", Title: say("Latency at the offered rate (open loop, from due) and throughput (closed loop)"), Columns: []column{
+		col("setting", false), col("guarantee", false), col("confirmed by", false), col("offered", true), col("response p99", true), col("end to end p50", true), col("p99", true),
+		col("95 % interval", true), {Key: "from send", Title: say("from send"), Num: true, Grey: true}, col("max", true), col("held", true), col(note, false),
 	}}
 	for _, r := range v.rows {
 		latency, throughput := r.of(trial.TestLatency), r.of(trial.TestThroughput)
 		for i := range max(len(latency), 1) {
-			fields := []field{settingField(r), words(r.Guarantee), words(confirmText(r.Confirm)), words(""), words(""), words(""), words(""), words("")}
+			fields := []field{settingField(r), words(term(orDash(r.Guarantee))), words(confirmText(r.Confirm))}
+			for range 7 {
+				fields = append(fields, nothing())
+			}
 			var c *viewCell
 			if i < len(latency) {
 				c = latency[i]
 				if c.LatencyMicros != nil && measured(c.Cell) {
-					e2e := percentiles(c.LatencyMicros.EndToEnd)
-					fields[3] = words(rate(c.RatePerSecond))
-					fields[4] = percentileField(percentiles(c.LatencyMicros.Publish)[2], c)
-					fields[5], fields[6], fields[7] = percentileField(e2e[0], c), doubtMark(percentileField(e2e[2], c), c), percentileField(e2e[4], c)
+					e2e := endToEndFields(c)
+					fields[3], fields[4] = rateField(c), percentileField(percentiles(c.LatencyMicros.Publish)[2], c, "latencyMicros.publish")
+					fields[5], fields[6], fields[9] = e2e[0], doubtMark(e2e[2], c), e2e[4]
+					if in := c.interval(byLatency().Metric); in != nil && i == 0 {
+						fields[7] = words(between(asMicros, "", *in))
+					}
+					fields[8] = words(e2e[2].Grey)
 				} else {
 					fields[5] = absent(c)
 				}
@@ -106,7 +149,7 @@ func (v *view) costsGrid() grid {
 			if i < len(throughput) {
 				t = throughput[i]
 			}
-			g.Lines = append(g.Lines, line{r, c, append(fields, heldBrief(r), field{Text: note(r, c, t)})})
+			g.Lines = append(g.Lines, line{Row: r, Cell: c, Fields: append(fields, heldBrief(r), field{Text: remark(r, c, t)}), Apart: r.Unranked()})
 		}
 	}
 	return g
@@ -120,13 +163,12 @@ func latencyBrief(r *row) []field {
 			continue
 		}
 		e2e := percentiles(c.LatencyMicros.EndToEnd)
-		return []field{percentileField(e2e[0], c), doubtMark(percentileField(e2e[2], c), c)}
+		return []field{percentileField(e2e[0], c, "latencyMicros.endToEnd"), doubtMark(percentileField(e2e[2], c, "latencyMicros.endToEnd"), c)}
 	}
 	if len(cells) > 0 {
-		f := absent(cells[0])
-		return []field{f, words("")}
+		return []field{absent(cells[0]), nothing()}
 	}
-	return []field{words(""), words("")}
+	return []field{nothing(), nothing()}
 }
 
 // doubtMark marks a number that must not be read without its verdict.
@@ -134,7 +176,10 @@ func doubtMark(f field, c *viewCell) field {
 	switch c.Verdict {
 	case trial.VerdictSaturated, trial.VerdictContradiction, trial.VerdictOracleUpdate:
 		m := markOf(c.Verdict)
-		f.Text, f.Mark = f.Text+" "+m.Symbol, &m
+		f.Text, f.Mark = say("{0} {1}", f.Text, raw(m.Symbol)), &m
+	}
+	if c.Noisy != "" {
+		f.Text = say("{0} NOISY", f.Text)
 	}
 	return f
 }
@@ -143,11 +188,11 @@ func heldBrief(r *row) field {
 	cells := r.of(trial.TestThroughput)
 	for _, c := range cells {
 		if measured(c.Cell) {
-			return doubtMark(field{Text: rate(c.RatePerSecond), Sort: c.RatePerSecond, HasNum: true, ID: c.ID}, c)
+			return doubtMark(rateField(c), c)
 		}
 	}
 	if len(cells) > 0 {
 		return absent(cells[0])
 	}
-	return words("")
+	return nothing()
 }

@@ -128,26 +128,26 @@ func recoveryColumns() []csvColumn {
 
 func latencyColumns(name string, of func(*trial.Latency) trial.Percentiles) []csvColumn {
 	part := func(c *trial.Cell) *trial.Latency { return c.LatencyMicros }
-	col := func(suffix string, f func(trial.Percentiles) int64) csvColumn {
+	put := func(suffix string, f func(trial.Percentiles) int64) csvColumn {
 		return when(name+"Micros"+suffix, part, func(l *trial.Latency) int64 { return f(of(l)) })
 	}
 	return []csvColumn{
-		col("P50", func(p trial.Percentiles) int64 { return p.P50 }), col("P90", func(p trial.Percentiles) int64 { return p.P90 }),
-		col("P99", func(p trial.Percentiles) int64 { return p.P99 }), col("P999", func(p trial.Percentiles) int64 { return p.P999 }),
-		col("Max", func(p trial.Percentiles) int64 { return p.Max }), col("N", func(p trial.Percentiles) int64 { return p.N }),
+		put("P50", func(p trial.Percentiles) int64 { return p.P50 }), put("P90", func(p trial.Percentiles) int64 { return p.P90 }),
+		put("P99", func(p trial.Percentiles) int64 { return p.P99 }), put("P999", func(p trial.Percentiles) int64 { return p.P999 }),
+		put("Max", func(p trial.Percentiles) int64 { return p.Max }), put("N", func(p trial.Percentiles) int64 { return p.N }),
 	}
 }
 
 func saleColumns() []csvColumn {
 	part := func(c *trial.Cell) *trial.Sale { return c.Sale }
-	col := func(name string, f func(*trial.Sale) int) csvColumn {
+	put := func(name string, f func(*trial.Sale) int) csvColumn {
 		return when(name, part, func(s *trial.Sale) int64 { return int64(f(s)) })
 	}
 	return []csvColumn{
-		col("buyers", func(s *trial.Sale) int { return s.Buyers }), col("stock", func(s *trial.Sale) int { return s.Stock }),
-		col("sold", func(s *trial.Sale) int { return s.Sold }), col("oversold", func(s *trial.Sale) int { return s.Oversold }),
-		col("undersold", func(s *trial.Sale) int { return s.Undersold }), col("double", func(s *trial.Sale) int { return s.Double }),
-		col("waiting", func(s *trial.Sale) int { return s.Waiting }), col("lostOrders", func(s *trial.Sale) int { return s.LostOrders }),
+		put("buyers", func(s *trial.Sale) int { return s.Buyers }), put("stock", func(s *trial.Sale) int { return s.Stock }),
+		put("sold", func(s *trial.Sale) int { return s.Sold }), put("oversold", func(s *trial.Sale) int { return s.Oversold }),
+		put("undersold", func(s *trial.Sale) int { return s.Undersold }), put("double", func(s *trial.Sale) int { return s.Double }),
+		put("waiting", func(s *trial.Sale) int { return s.Waiting }), put("lostOrders", func(s *trial.Sale) int { return s.LostOrders }),
 	}
 }
 

@@ -18,7 +18,7 @@ func TestNoCostStandsWithoutTheVerdictThatSpoilsIt(t *testing.T) {
 		}})
 		symbol := markOf(verdict).Symbol
 		for _, f := range []field{latencyBrief(v.rows[0])[1], heldBrief(v.rows[0])} {
-			if got := strings.Contains(f.Text, symbol); got != want {
+			if got := strings.Contains(f.Text.String(), symbol); got != want {
 				t.Errorf("%s: got %q, marked %v, want %v", verdict, f.Text, got, want)
 			}
 		}

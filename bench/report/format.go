@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -34,9 +33,17 @@ func brief(v float64) string {
 
 // micros shows a latency given in microseconds.
 func micros(us int64) string {
-	switch v := float64(us); {
-	case us < 1000:
+	if us < 1000 {
 		return strconv.FormatInt(us, 10) + " µs"
+	}
+	return microsOf(float64(us))
+}
+
+// microsOf is micros for a median, which may lie between two microseconds.
+func microsOf(v float64) string {
+	switch {
+	case v < 1000:
+		return brief(v) + " µs"
 	case v < 999_500:
 		return digits3(v/1e3) + " ms"
 	default:
@@ -104,6 +111,7 @@ func orDash(s string) string {
 // messages must lie beyond it, or it is an anecdote.
 type percentile struct {
 	Name   string
+	Key    string // in the result
 	Micros int64
 	Needs  int64
 	N      int64
@@ -123,23 +131,24 @@ func (p percentile) String() string {
 
 func percentiles(p trial.Percentiles) []percentile {
 	return []percentile{
-		{"p50", p.P50, 20, p.N}, {"p90", p.P90, 100, p.N}, {"p99", p.P99, 1000, p.N},
-		{"p99.9", p.P999, 10_000, p.N}, {"max", p.Max, 1, p.N},
+		{"p50", "p50", p.P50, 20, p.N}, {"p90", "p90", p.P90, 100, p.N}, {"p99", "p99", p.P99, 1000, p.N},
+		{"p99.9", "p999", p.P999, 10_000, p.N}, {"max", "max", p.Max, 1, p.N},
 	}
 }
 
 // confirmText shortens the one long word of queue.Confirm.
-func confirmText(s string) string {
+func confirmText(s string) text {
 	if s == "operating system" {
-		return "OS"
+		return say("OS")
 	}
-	return s
+	return term(orDash(s))
 }
 
 // trialsText is n as tables show it: valid trials, and of how many.
-func trialsText(c *trial.Cell) string {
+func trialsText(c *viewCell) text {
+	n := c.count("valid", int64(c.Valid))
 	if c.Valid == c.Trials {
-		return fmt.Sprintf("n=%d", c.Valid)
+		return say("n={0}", n)
 	}
-	return fmt.Sprintf("n=%d of %d", c.Valid, c.Trials)
+	return say("n={0} of {1}", n, c.count("trials", int64(c.Trials)))
 }

@@ -1,9 +1,8 @@
 package report
 
 import (
-	"cmp"
 	"slices"
-	"strings"
+	"unicode/utf8"
 
 	"queuelab/bench/trial"
 )
@@ -12,19 +11,27 @@ import (
 // same ones, so that no two of them can disagree.
 type grid struct {
 	Name    string
-	Title   string
+	Title   text
+	Lead    text // what holds for this table alone
 	Columns []column
 	Lines   []line
 }
 
 type column struct {
-	Title string
+	Key   string // its English title, by which columns are left out
+	Title text
 	Num   bool // numbers stand to the right
+	Grey  bool // shown for what it teaches, never for ranking
 }
+
+func col(title string, num bool) column { return column{Key: title, Title: say(title), Num: num} }
+
+// note is the column that the terminal wraps, or leaves to the remarks.
+const note = "note"
 
 // without is the grid less one column, if it has it.
 func (g grid) without(title string) grid {
-	i := slices.IndexFunc(g.Columns, func(c column) bool { return c.Title == title })
+	i := slices.IndexFunc(g.Columns, func(c column) bool { return c.Key == title })
 	if i < 0 {
 		return g
 	}
@@ -40,34 +47,41 @@ type line struct {
 	Row    *row
 	Cell   *viewCell // nil where the line is a whole setting
 	Fields []field
+	ID     string // its place on the page, if it has one
+	Apart  bool   // not ranked: stays below what is
 }
-
-// Tight fields stay on one line.
-func (f field) Tight() bool { return len(f.Text) <= 18 && len(f.Sub) == 0 }
 
 // field is one place in a grid.
 type field struct {
-	Text   string
-	Sub    []string // what there is room for on a page
+	Text   text
+	Sub    []text // what there is room for on a page
+	Grey   text   // the uncorrected number beside the corrected one
 	Sort   float64
 	HasNum bool  // Sort holds; otherwise the text sorts
 	Mark   *mark // of the cell that the field shows
 	ID     string
 }
 
-func words(s string) field { return field{Text: orDash(s)} }
+// Tight fields stay on one line.
+func (f field) Tight() bool { return utf8.RuneCountInString(f.Text.String()) <= 18 && len(f.Sub) == 0 }
 
-func number(s string, v float64) field { return field{Text: s, Sort: v, HasNum: true} }
+func words(t text) field { return field{Text: or(t, raw("-"))} }
+
+func nothing() field { return words(text{}) }
+
+func number(f figure, id string) field {
+	return field{Text: f.text(), Sort: f.Float(), HasNum: true, ID: id}
+}
 
 func verdictField(c *viewCell) field {
 	m := cellMark(c.Cell)
-	return field{Text: m.Symbol + " " + orDash(c.Verdict), Sort: float64(m.rank), HasNum: true, Mark: &m, ID: c.ID}
+	return field{Text: say("{0} {1}", raw(m.Symbol), term(orDash(c.Verdict))), Sort: float64(m.rank), HasNum: true, Mark: &m, ID: c.ID}
 }
 
 // because adds why a verdict is not the plain one.
 func (f field) because(c *viewCell) field {
-	if why := cmp.Or(reasons(c.Cell), c.Note); why != "" {
-		f.Sub = append(f.Sub, why)
+	if t := why(c); !t.Empty() {
+		f.Sub = append(f.Sub, t)
 	}
 	return f
 }
@@ -77,15 +91,16 @@ func settingField(r *row) field { return field{Text: r.Label()} }
 // absent is the field of a cell whose numbers are not to be read.
 func absent(c *viewCell) field {
 	m := markOf(c.Verdict)
-	f := field{Text: strings.TrimSpace(m.Symbol + " " + c.Verdict), Mark: &m, ID: c.ID}
+	f := field{Text: say("{0} {1}", raw(m.Symbol), term(orDash(c.Verdict))), Mark: &m, ID: c.ID}
 	if c.Verdict == trial.VerdictNotApplicable {
-		f.Text = "n/a"
+		f.Text = say("n/a")
 	}
 	return f.because(c)
 }
 
-func percentileField(p percentile, c *viewCell) field {
-	f := field{Text: p.String(), ID: c.ID}
+// percentileField shows one percentile; src is where its latency stands.
+func percentileField(p percentile, c *viewCell, src string) field {
+	f := field{Text: quantile(p, c.path(src)), ID: c.ID}
 	if p.supported() && p.N > 0 {
 		f.Sort, f.HasNum = float64(p.Micros), true
 	}

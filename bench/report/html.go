@@ -18,25 +18,34 @@ var assets embed.FS
 
 // page is what the template sees.
 type page struct {
-	Title      string
+	Title      text
 	Complete   bool
+	Overhead   text
+	Answers    []answer
+	PowerCut   text
 	Conditions []meaning
 	Problems   []*viewCell
+	Noisy      []*viewCell
 	Skips      []skip
 	Emulated   []*row
 	Tallies    []tally
 	Backends   []string
-	Latency    grid
-	Throughput grid
-	Crash      grid
-	Sale       grid
+	Ranking    []section
+	Latency    []section
+	Stages     []section
+	Throughput []section
+	Rates      []section
+	Scaling    []section
+	Crash      []section
+	Cost       []section
+	Sale       []section
+	Clicks     []section
 	All        grid
-	Charts     map[string]chart
 	Cells      []*viewCell
 	Marks      []mark
 	Meanings   []meaning
-	Bound      string
-	Fewest     []string
+	Bound      text
+	Fewest     []text
 	CSS        template.CSS
 	JS         template.JS
 	Data       template.JS
@@ -48,20 +57,17 @@ type tally struct {
 	N    int
 }
 
-// HTML writes report.html: one file that asks the network for nothing. Every
-// foreign string goes through html/template; what is marked as safe is the
-// page's own style and script, and JSON whose angle brackets are escaped.
+// HTML writes report.html: one file, in English and Chinese, that asks the
+// network for nothing. Foreign strings go through html/template or its escaper
+// (text.go); what is marked as safe is the page's own style and script, and
+// JSON whose angle brackets are escaped.
 func HTML(w io.Writer, result trial.Result) error {
 	v := newView(result)
 	page, err := v.page(result)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
-	t, err := template.New("report.html.tmpl").Funcs(template.FuncMap{
-		"mark": func(c *viewCell) mark { return cellMark(c.Cell) }, "trouble": trouble, "bound": bound, "expectation": expectation, "basis": basis, "reasons": reasons, "measured": measured,
-		"count": count, "faultTitle": faultTitle, "rowOf": v.rowOf, "facts": facts, "json": indented, "search": search, "join": strings.Join, "percentiles": percentiles,
-		"confirm": confirmText, "millis": millis, "orDash": orDash,
-	}).ParseFS(assets, "assets/report.html.tmpl")
+	t, err := template.New("page.tmpl").Funcs(v.functions()).ParseFS(assets, "assets/*.tmpl")
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
@@ -73,14 +79,26 @@ func HTML(w io.Writer, result trial.Result) error {
 	return err
 }
 
+func (v *view) functions() template.FuncMap {
+	return template.FuncMap{
+		"say": say, "switchName": func() text { return pair("中文", "English") }, "colon": colon, "t": text.html, "st": text.svg, "attr": attr, "swap": swap, "term": term, "quote": quote, "group": func(p string) group { return group{Profile: p} },
+		"mark": func(c *viewCell) mark { return cellMark(c.Cell) }, "trouble": trouble, "bound": bound, "expectation": expectation, "basis": basis, "reasons": reasons,
+		"rowOf": v.rowOf, "facts": facts, "runs": v.runsGrid, "search": search, "join": strings.Join, "orDash": orDash, "settings": settings,
+	}
+}
+
 func (v *view) page(result trial.Result) (page, error) {
 	css, err := assets.ReadFile("assets/report.css")
 	if err != nil {
 		return page{}, err
 	}
-	js, err := assets.ReadFile("assets/report.js")
-	if err != nil {
-		return page{}, err
+	var js []byte
+	for _, name := range []string{"assets/report.js", "assets/save.js"} {
+		data, err := assets.ReadFile(name)
+		if err != nil {
+			return page{}, err
+		}
+		js = append(js, data...)
 	}
 	var csv bytes.Buffer
 	if err := CSV(&csv, result); err != nil {
@@ -94,12 +112,14 @@ func (v *view) page(result trial.Result) (page, error) {
 		return page{}, err
 	}
 	p := page{
-		Title: "Queue report: " + orDash(v.run.Suite) + ", " + day(v.run.StartedAt), Complete: v.run.Complete, Conditions: v.conditions(),
-		Problems: v.problems(), Skips: v.skips(), Latency: v.latencyGrid(), Throughput: v.throughputGrid(), Crash: v.crashGrid(), Sale: v.saleGrid(), All: v.cellsGrid(),
-		Charts: map[string]chart{"latency": v.latencyChart(), "throughput": v.throughputChart(), "sale": v.saleChart()},
-		Cells:  v.worstFirst(), Marks: append(marks(), knownLoss()), Meanings: meanings(), Bound: boundText(), Fewest: v.fewest(),
+		Title: say("Queue report: {0}, {1}", orDash(v.run.Suite), day(v.run.StartedAt)), Complete: v.run.Complete, Overhead: v.overhead(),
+		Answers: v.answers(), PowerCut: powerCut(), Conditions: v.conditions(), Problems: v.problems(), Skips: v.skips(), Ranking: v.rankingSections(),
+		Latency: v.sections(v.latencyGrid()), Stages: v.sections(v.stagesGrid()), Throughput: v.sections(v.throughputGrid()), Rates: v.sections(v.ratesGrid()),
+		Scaling: v.sections(v.scalingGrid()), Crash: v.sections(v.crashGrid()), Cost: v.sections(v.resourcesGrid()), Sale: v.sections(v.saleGrid()), Clicks: v.sections(v.clicksGrid()),
+		All: v.cellsGrid(), Cells: v.worstFirst(), Marks: append(marks(), knownLoss()), Meanings: meanings(), Bound: boundText(), Fewest: v.fewest(),
 		CSS: template.CSS(css), JS: template.JS(js), Data: template.JS(data),
 	}
+	p.draw()
 	for _, r := range v.rows {
 		if !slices.Contains(p.Backends, r.Backend) {
 			p.Backends = append(p.Backends, r.Backend)
@@ -114,53 +134,47 @@ func (v *view) page(result trial.Result) (page, error) {
 		} else {
 			p.Tallies = append(p.Tallies, tally{markOf(c.Verdict), 1})
 		}
+		if c.Noisy != "" && measured(c.Cell) {
+			p.Noisy = append(p.Noisy, c)
+		}
 	}
 	return p, nil
 }
 
-// facts are a cell's numbers in words, for people who do not read JSON.
-func facts(c *viewCell) []meaning {
-	out := []meaning{
-		{"trials", fmt.Sprintf("%d valid of %d, seed %d", c.Valid, c.Trials, c.Seed)},
-		{"messages", fmt.Sprintf("sent %s, accepted %s, rejected %s, unknown %s, unconfirmed %s", count(c.Sent), count(c.Accepted), count(c.Rejected), count(c.Unknown), count(c.Unconfirmed))},
-		{"outcome", fmt.Sprintf("lost %s, recovered %s, again %s, effect duplicates %s, producer duplicates %s, reordered %s, stranded %s, dead-lettered %s, dropped by a limit %s, phantom %s, rejected yet delivered %s",
-			count(c.Lost), count(c.Recovered), count(c.Redelivered), count(c.EffectDuplicates), count(c.ProducerDuplicates), count(c.Reordered), count(c.Stranded), count(c.DeadLettered), count(c.PolicyDropped), count(c.Phantom), count(c.RejectedDelivered))},
-		{"shape", fmt.Sprintf("%s, %s each, prefetch %d, payload %d B, backlog at the fault %s", plural(int64(c.Consumers), "consumer process", "consumer processes"), plural(int64(c.Concurrency), "handler", "handlers"), c.Prefetch, c.PayloadBytes, count(c.BacklogAtFault))},
+// draw adds the pictures to the sections that have them.
+func (p *page) draw() {
+	chartOf := func(s *section, c chart) { s.Chart = &c }
+	plotOf := func(s *section, q plot) {
+		if len(q.Series) > 0 {
+			s.Plots = append(s.Plots, q)
+		}
 	}
-	if c.RecoveryMillis != nil {
-		out = append(out, meaning{"without service", "p50 " + millis(c.RecoveryMillis.P50) + ", longest " + millis(c.RecoveryMillis.Max)})
+	for i := range p.Latency {
+		plotOf(&p.Latency[i], p.Latency[i].Group.curvesPlot())
+		chartOf(&p.Latency[i], p.Latency[i].Group.latencyChart())
 	}
-	if c.LatencyMicros != nil {
-		out = append(out, meaning{"publish", latencyText(c.LatencyMicros.Publish)}, meaning{"end to end", latencyText(c.LatencyMicros.EndToEnd)})
+	for i := range p.Throughput {
+		chartOf(&p.Throughput[i], p.Throughput[i].Group.throughputChart())
 	}
-	if c.RatePerSecond > 0 {
-		out = append(out, meaning{"rate", rate(c.RatePerSecond) + ", " + orDash(c.LoopModel) + " loop"})
+	for i := range p.Sale {
+		chartOf(&p.Sale[i], p.Sale[i].Group.saleChart())
 	}
-	if s := c.Sale; s != nil {
-		out = append(out, meaning{"sale", fmt.Sprintf("%s buyers for %s units: sold %s, oversold %d, undersold %d, double %d, waiting %d, lost orders %d",
-			count(int64(s.Buyers)), count(int64(s.Stock)), count(int64(s.Sold)), s.Oversold, s.Undersold, s.Double, s.Waiting, s.LostOrders)})
+	for i := range p.Rates {
+		plotOf(&p.Rates[i], p.Rates[i].Group.ratesPlot())
 	}
-	return append(out, meaning{"settings", orDash(settingsText(c.EffectiveSettings))}, meaning{"took", millis(c.WallMillis)})
-}
-
-func latencyText(p trial.Percentiles) string {
-	var parts []string
-	for _, q := range percentiles(p) {
-		parts = append(parts, q.Name+" "+q.String())
+	for i := range p.Scaling {
+		for _, d := range dimensions() {
+			plotOf(&p.Scaling[i], p.Scaling[i].Group.scalingPlot(d))
+		}
 	}
-	return strings.Join(parts, ", ") + ", n " + count(p.N)
-}
-
-func indented(c *viewCell) (string, error) {
-	data, err := json.MarshalIndent(c.Cell, "", "  ")
-	return string(data), err
 }
 
 // search is what the page's filter looks through.
 func search(r *row, c *viewCell) string {
-	parts := []string{r.Label(), r.Broker.Name, r.Broker.Version, r.Guarantee, r.Confirm}
+	parts := []string{r.Label().String(), r.Profile, r.Broker.Name, r.Broker.Version, r.Guarantee, r.Confirm}
 	if c != nil {
-		parts = append(parts, c.Test, c.Fault, faultTitle(c.Fault), c.Verdict, c.Note, reasons(c.Cell))
+		fault, test := faultTitle(c.Fault), term(c.Test)
+		parts = append(parts, c.Test, test.Chinese(), c.Fault, fault.String(), fault.Chinese(), c.Verdict, term(c.Verdict).Chinese(), c.Note, reasons(c.Cell))
 	}
 	return strings.ToLower(strings.Join(parts, " "))
 }

@@ -2,37 +2,38 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 
 	"queuelab/bench/trial"
 )
 
 // summaryGrid is everything in one line a setting.
 func (v *view) summaryGrid() grid {
-	g := grid{Name: "summary", Title: "One line for each setting", Columns: []column{
-		{"setting", false}, {"guarantee", false}, {"end to end p50", true}, {"p99", true}, {"held", true},
+	g := grid{Name: "summary", Columns: []column{
+		col("setting", false), col("guarantee", false), col("end to end p50", true), col("p99", true), col("held", true),
 	}}
 	crash, sale := v.faults(trial.TestCrash), v.faults(trial.TestSale)
 	n, evenCrash := v.evenTrials(trial.TestCrash)
-	if evenCrash {
-		g.Title += fmt.Sprintf("; killed: lost / again in %s each", plural(int64(n), "crash", "crashes"))
-	} else {
-		g.Title += "; killed: lost / again"
-	}
 	m, evenSale := v.evenTrials(trial.TestSale)
-	if evenSale {
-		g.Title += fmt.Sprintf("; sale: sold / stock in %s each", plural(int64(m), "run", "runs"))
+	parts := []text{say("One line for each setting")}
+	if evenCrash {
+		parts = append(parts, say("killed: lost / again in {0} crashes each", n))
 	} else {
-		g.Title += "; sale: sold / stock"
+		parts = append(parts, say("killed: lost / again"))
 	}
+	if evenSale {
+		parts = append(parts, many(int64(m.Float()), "sale: sold / stock in {0} run each", "sale: sold / stock in {0} runs each", m))
+	} else {
+		parts = append(parts, say("sale: sold / stock"))
+	}
+	g.Title = join(semicolon(), parts...)
 	for _, f := range crash {
-		g.Columns = append(g.Columns, column{faultTitle(f), false})
+		g.Columns = append(g.Columns, column{Key: f, Title: faultTitle(f)})
 	}
 	for _, f := range sale {
-		g.Columns = append(g.Columns, column{"sale, " + faultTitle(f), false})
+		g.Columns = append(g.Columns, column{Key: "sale, " + f, Title: say("sale, {0}", faultTitle(f))})
 	}
 	for _, r := range v.rows {
-		fields := []field{settingField(r), words(r.Guarantee)}
+		fields := []field{settingField(r), words(term(orDash(r.Guarantee)))}
 		fields = append(fields, latencyBrief(r)...)
 		fields = append(fields, heldBrief(r))
 		for _, f := range crash {
@@ -41,34 +42,43 @@ func (v *view) summaryGrid() grid {
 		for _, f := range sale {
 			fields = append(fields, saleText(r.find(trial.TestSale, f), evenSale, true))
 		}
-		g.Lines = append(g.Lines, line{r, nil, fields})
+		g.Lines = append(g.Lines, line{Row: r, Fields: fields, Apart: r.Unranked()})
 	}
 	return g
 }
 
 // cellsGrid is every cell, expected against measured, worst first.
 func (v *view) cellsGrid() grid {
-	g := grid{Name: "cells", Title: "Every cell: expected against measured", Columns: []column{
-		{"verdict", false}, {"setting", false}, {"test", false}, {"fault", false}, {"n", true}, {"expected lost", false}, {"lost", true},
-		{"expected again", false}, {"again", true}, {"basis", false}, {"why", false},
+	g := grid{Name: "cells", Title: say("Every cell: expected against measured"), Columns: []column{
+		col("verdict", false), col("setting", false), col("profile", false), col("test", false), col("fault", false), col("n", true), col("expected lost", false), col("lost", true),
+		col("expected again", false), col("again", true), col("basis", false), col("why", false),
 	}}
 	for _, c := range v.worstFirst() {
 		r := v.rowOf(c)
-		fields := []field{verdictField(c), settingField(r), words(c.Test), words(faultTitle(c.Fault)), number(fmt.Sprintf("%d of %d", c.Valid, c.Trials), float64(c.Valid))}
-		expectLost, expectAgain, from, why := "", "", "", ""
-		if e := c.Expected; e != nil {
-			expectLost, expectAgain, from, why = expectedLost(e), e.Redelivered, basis(e.Basis), e.Why
-		}
-		lost, again := number(count(c.Lost), float64(c.Lost)), number(count(c.Redelivered), float64(c.Redelivered))
+		fields := []field{verdictField(c).marked(c), settingField(r), words(group{Profile: r.Profile}.Short()), words(term(orDash(c.Test))), words(faultTitle(c.Fault)),
+			{Text: say("{0} of {1}", c.count("valid", int64(c.Valid)), c.count("trials", int64(c.Trials))), Sort: float64(c.Valid), HasNum: true}}
+		lost, again := number(c.count("lost", c.Lost), c.ID), number(c.count("redelivered", c.Redelivered), c.ID)
 		if !measured(c.Cell) {
-			lost, again = words(""), words("")
+			lost, again = nothing(), nothing()
 		}
-		outcome := ""
+		expectLost, expectAgain, from, because := text{}, text{}, text{}, text{}
+		if e := c.Expected; e != nil {
+			expectLost, expectAgain, from, because = expectedLost(c), term(e.Redelivered), basis(e.Basis), term(e.Why)
+		}
+		outcome := text{}
 		if c.Sale != nil && measured(c.Cell) {
 			outcome = saleText(c, true, false).Text
 		}
-		fields = append(fields, words(expectLost), lost, words(expectAgain), again, words(from), words(cmp.Or(why, outcome, reasons(c.Cell), c.Note)))
-		g.Lines = append(g.Lines, line{r, c, fields})
+		fields = append(fields, words(expectLost), lost, words(expectAgain), again, words(from), words(or(because, outcome, quote(cmp.Or(reasons(c.Cell), c.Note)))))
+		g.Lines = append(g.Lines, line{Row: r, Cell: c, Fields: fields, Apart: r.Unranked()})
 	}
 	return g
+}
+
+// marked is noisy without its reason.
+func (f field) marked(c *viewCell) field {
+	sub := f.Sub
+	f = f.noisy(c)
+	f.Sub = sub
+	return f
 }

@@ -71,7 +71,7 @@ func (l language) fault(f string) string {
 	if w, ok := l.killed[f]; ok {
 		return w
 	}
-	return faultTitle(f)
+	return faultTitle(f).String()
 }
 
 // ReadmeTable is the result as one compact Markdown table, one row for each
@@ -86,7 +86,7 @@ func readmeTable(result trial.Result, l language) string {
 	h := v.run.Host
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s; %s; %s\n\n", md(day(v.run.StartedAt)), md(fmt.Sprintf("%s × %d, %s, %s, fsync p50 %s p99 %s", orDash(h.CPU), h.Cores, bytesSize(h.MemoryBytes), orDash(h.Kernel),
-		fsyncText(h.FsyncMicros.P50), fsyncText(h.FsyncMicros.P99))), md(v.brokerText()+", "+orDash(v.run.GoVersion)+", commit "+orDash(v.run.Commit)))
+		fsyncText(h.FsyncMicros.P50), fsyncText(h.FsyncMicros.P99))), md(v.brokerText().String()+", "+orDash(v.run.GoVersion)+", commit "+orDash(v.run.Commit)))
 	crash, sale := v.faults(trial.TestCrash), v.faults(trial.TestSale)
 	head := []string{l.setting, l.guarantee, l.confirm, l.p50, l.p99, l.held}
 	crashN, crashEven := v.evenTrials(trial.TestCrash)
@@ -107,13 +107,13 @@ func readmeTable(result trial.Result, l language) string {
 			cells[0] += " (" + l.floor + ")"
 		}
 		for _, f := range append(latencyBrief(r), heldBrief(r)) {
-			cells = append(cells, md(l.outcome(f.Text)))
+			cells = append(cells, md(l.outcome(f.Text.String())))
 		}
 		for _, f := range crash {
-			cells = append(cells, md(l.outcome(crashField(r.find(trial.TestCrash, f), crashEven).Text)))
+			cells = append(cells, md(l.outcome(crashField(r.find(trial.TestCrash, f), crashEven).Text.String())))
 		}
 		for _, f := range sale {
-			cells = append(cells, md(l.outcome(saleText(r.find(trial.TestSale, f), saleEven, true).Text)))
+			cells = append(cells, md(l.outcome(saleText(r.find(trial.TestSale, f), saleEven, true).Text.String())))
 		}
 		rows = append(rows, cells)
 	}
@@ -123,11 +123,11 @@ func readmeTable(result trial.Result, l language) string {
 }
 
 // trialsOf says once what all cells of a column share.
-func trialsOf(n int, even bool) string {
+func trialsOf(n figure, even bool) string {
 	if !even {
 		return ""
 	}
-	return fmt.Sprintf(" (n=%d)", n)
+	return fmt.Sprintf(" (n=%s)", n)
 }
 
 // outcome puts the words of a field into the language.

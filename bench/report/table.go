@@ -7,7 +7,7 @@ import (
 	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	terminal "github.com/jedib0t/go-pretty/v6/text"
 
 	"queuelab/bench/trial"
 )
@@ -21,14 +21,18 @@ func Table(w io.Writer, result trial.Result, color bool, width int) error {
 	}
 	v, p := newView(result), pen(color)
 	var b strings.Builder
-	b.WriteString(p.bold(wrap(v.headline(), width)) + "\n" + wrap(v.machine(), width) + "\n\n")
+	b.WriteString(p.bold(wrap(v.headline(), width)) + "\n" + wrap(v.machine(), width) + "\n")
+	if t := v.overhead(); !t.Empty() {
+		b.WriteString(wrap(plain("harness floor: "+t.String()), width) + "\n")
+	}
+	b.WriteString("\n")
 	summary := v.summaryGrid()
-	if one := p.draw(summary, width); widest(one) <= width {
-		b.WriteString(p.bold(wrap(summary.Title, width)) + "\n" + one + "\n\n")
+	if one := p.profiles(v, summary, width); widest(one) <= width {
+		b.WriteString(p.bold(wrap(summary.Title.String(), width)) + "\n" + one)
 	} else {
 		for _, g := range []grid{v.costsGrid(), v.crashGrid(), v.saleGrid()} {
 			if len(g.Lines) > 0 {
-				b.WriteString(p.bold(wrap(g.Title, width)) + "\n" + p.fit(g, width) + "\n\n")
+				b.WriteString(p.bold(wrap(g.Title.String(), width)) + "\n" + p.fit(v, g, width))
 			}
 		}
 	}
@@ -70,57 +74,77 @@ func (p pen) mark(m *mark, s string) string {
 
 // fit draws a grid, without the columns that people miss least where width
 // does not hold them all.
-func (p pen) fit(g grid, width int) string {
-	s := p.draw(g, width)
-	for _, spare := range []string{"publish p99", "max", "confirmed by", "offered", "guarantee"} {
+func (p pen) fit(v *view, g grid, width int) string {
+	g = g.trimmed()
+	s := p.profiles(v, g, width)
+	for _, spare := range []string{"response p99", "max", "confirmed by", "offered", "guarantee", "from send", "95 % interval"} {
 		if widest(s) <= width {
 			break
 		}
 		g = g.without(spare)
-		s = p.draw(g, width)
+		s = p.profiles(v, g, width)
 	}
 	return s
 }
 
+// profiles draws a grid as one table for each profile, with columns of the same
+// widths.
+func (p pen) profiles(v *view, g grid, width int) string {
+	widths := make([]int, len(g.Columns))
+	for i, c := range g.Columns {
+		widths[i] = widest(narrow(c.Title.String()))
+		for _, l := range g.Lines {
+			if c.Key != note {
+				widths[i] = max(widths[i], terminal.StringWidth(plain(fieldText(l.Fields[i]))))
+			}
+		}
+	}
+	var b strings.Builder
+	for _, part := range v.sections(g) {
+		b.WriteString(p.bold(plain(part.Group.Title().String())) + "\n" + p.draw(part.Grid, widths, width) + "\n\n")
+	}
+	return b.String()
+}
+
+func fieldText(f field) string {
+	s := f.Text.String()
+	return strings.Replace(s, "(harness floor)", "(floor)", 1)
+}
+
 // draw renders a grid; width bounds its last column where that is a note.
-func (p pen) draw(g grid, width int) string {
+func (p pen) draw(g grid, widths []int, width int) string {
 	t := table.NewWriter()
 	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
+	style.Format.Header = terminal.FormatDefault
 	style.Options = table.Options{SeparateHeader: true}
 	t.SetStyle(style)
 	var head table.Row
 	var configs []table.ColumnConfig
 	used := 0
 	for i, c := range g.Columns {
-		if c.Title == "note" && width-used-2 < 24 {
+		if c.Key == note && width-used-2 < 24 {
 			continue // the remarks below say it too
 		}
-		title := narrow(c.Title)
-		head = append(head, p.bold(title))
-		align := text.AlignLeft
+		head = append(head, p.bold(narrow(c.Title.String())))
+		align := terminal.AlignLeft
 		if c.Num {
-			align = text.AlignRight
+			align = terminal.AlignRight
 		}
-		config := table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align, VAlignHeader: text.VAlignBottom}
-		if c.Title == "note" {
-			config.WidthMax, config.WidthMaxEnforcer = width-used-2, text.WrapSoft
+		config := table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align, VAlignHeader: terminal.VAlignBottom, WidthMin: widths[i]}
+		if c.Key == note {
+			config.WidthMin, config.WidthMax, config.WidthMaxEnforcer = 0, width-used-2, terminal.WrapSoft
 		}
 		configs = append(configs, config)
-		column := widest(title)
-		for _, l := range g.Lines {
-			column = max(column, text.StringWidth(plain(l.Fields[i].Text)))
-		}
-		used += column + 2
+		used += widths[i] + 2
 	}
 	t.AppendHeader(head)
 	t.SetColumnConfigs(configs)
 	for _, l := range g.Lines {
 		var fields table.Row
 		for i, f := range l.Fields[:len(head)] {
-			s := p.mark(f.Mark, plain(f.Text))
-			if i == 0 && l.Row.Unranked() {
-				s = p.sgr("2", strings.Replace(s, "(harness floor)", "(floor)", 1))
+			s := p.mark(f.Mark, plain(fieldText(f)))
+			if i == 0 && l.Row.Unranked() || g.Columns[i].Grey {
+				s = p.sgr("2", plain(fieldText(f)))
 			}
 			fields = append(fields, s)
 		}
@@ -165,7 +189,7 @@ func plain(s string) string {
 }
 
 func wrap(s string, width int) string {
-	lines := strings.Split(text.WrapSoft(s, width), "\n")
+	lines := strings.Split(terminal.WrapSoft(s, width), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
@@ -175,14 +199,14 @@ func wrap(s string, width int) string {
 func widest(s string) int {
 	w := 0
 	for _, l := range strings.Split(s, "\n") {
-		w = max(w, text.StringWidthWithoutEscSequences(l))
+		w = max(w, terminal.StringWidthWithoutEscSequences(l))
 	}
 	return w
 }
 
 func (v *view) headline() string {
 	s := fmt.Sprintf("queuelab %s, %s, %s, %s", orDash(v.run.Suite), v.run.StartedAt.UTC().Format("2006-01-02 15:04 UTC"),
-		plural(int64(len(v.rows)), "setting", "settings"), plural(int64(len(v.cells)), "cell", "cells"))
+		v.settingsNumber(), v.cellsNumber())
 	if !v.run.Complete {
 		s += ", INTERRUPTED: only what was finished"
 	}
@@ -205,16 +229,21 @@ func fsyncText(us int64) string {
 // remarks are the lines under the tables: problems, what was skipped, how much
 // these trials can show, and the symbols that appear.
 func (v *view) remarks(b *strings.Builder, p pen, width int) {
-	say := func(s string) { b.WriteString(wrap(s, width) + "\n") }
+	put := func(s string) { b.WriteString(wrap(s, width) + "\n") }
 	for _, c := range v.problems() {
 		m := markOf(c.Verdict)
-		say(p.mark(&m, m.Symbol+" "+plain(c.Title())) + ": " + plain(trouble(c)))
+		put(p.mark(&m, m.Symbol+" "+plain(c.Title().String())) + ": " + plain(trouble(c).String()))
+	}
+	for _, c := range v.cells {
+		if c.Noisy != "" && measured(c.Cell) {
+			put(plain("NOISY, not ranked: " + c.Title().String() + ": " + c.Noisy))
+		}
 	}
 	for _, s := range v.skips() {
-		say(plain("- skipped " + strings.Join(s.Settings, ", ") + ": " + s.Reason))
+		put(plain("- skipped " + strings.Join(s.Settings, ", ") + ": " + s.Reason.String()))
 	}
-	for _, s := range v.fewest() {
-		say(s)
+	for _, t := range v.fewest() {
+		put(t.String())
 	}
 	var seen []string
 	for _, m := range marks() {
@@ -229,19 +258,20 @@ func (v *view) remarks(b *strings.Builder, p pen, width int) {
 	if len(seen) > 0 {
 		legend += " " + strings.Join(seen, ", ") + "."
 	}
-	say(legend)
+	put(legend)
 }
 
 // fewest says what the smallest number of trials among the crash cells bounds.
-func (v *view) fewest() []string {
-	least := 0
+func (v *view) fewest() []text {
+	var least *viewCell
 	for _, c := range v.cells {
-		if c.Test == trial.TestCrash && measured(c.Cell) && c.Valid > 0 && (least == 0 || c.Valid < least) {
-			least = c.Valid
+		if c.Test == trial.TestCrash && measured(c.Cell) && c.Valid > 0 && (least == nil || c.Valid < least.Valid) {
+			least = c
 		}
 	}
-	if least == 0 {
+	if least == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("A crash cell with n=%d and nothing lost excludes, at 95 %%, a loss probability above %s %% per crash, and no more; a loss seen once is proof.", least, brief(excluded(least)))}
+	return []text{say("A crash cell with n={0} and nothing lost excludes, at 95 %, a loss probability above {1} per crash, and no more; a loss seen once is proof.",
+		least.count("valid", int64(least.Valid)), calc(asPercent, excluded(least.Valid), "excluded("+least.path("valid")+")"))}
 }

@@ -16,6 +16,7 @@ import (
 // row is one setting with its cells.
 type row struct {
 	Backend, Name      string
+	Profile            string // "": an old result, of a setting that is not known any more
 	Broker             trial.Broker
 	Guarantee, Confirm string
 	cells              []*viewCell
@@ -24,16 +25,20 @@ type row struct {
 // viewCell is a cell with its address on the page.
 type viewCell struct {
 	*trial.Cell
-	ID string
+	ID    string
+	Index int // in the result's list
 }
 
-func (c *viewCell) Title() string {
-	s := c.Backend + "/" + c.Setting + ": " + c.Test
+func (c *viewCell) Title() text {
+	t := say("{0}: {1}", c.Backend+"/"+c.Setting, term(c.Test))
 	if c.Fault != trial.FaultNone && c.Fault != "" {
-		s += ", " + faultTitle(c.Fault)
+		t = join(comma(), t, faultTitle(c.Fault))
 	}
-	return s
+	return t
 }
+
+// count is a number of the cell, by its path within it.
+func (c *viewCell) count(path string, n int64) figure { return fig(asCount, n, c.path(path)) }
 
 func (r *row) Setting() string { return r.Backend + "/" + r.Name }
 
@@ -44,14 +49,14 @@ func (r *row) Floor() bool { return r.Backend == "memory" }
 func (r *row) Unranked() bool { return r.Floor() || r.Broker.Emulated }
 
 // Label is the setting with what must never be overlooked about it.
-func (r *row) Label() string {
+func (r *row) Label() text {
 	switch {
 	case r.Broker.Emulated:
-		return r.Setting() + " (emulated)"
+		return say("{0} (emulated)", r.Setting())
 	case r.Floor():
-		return r.Setting() + " (harness floor)"
+		return say("{0} (harness floor)", r.Setting())
 	}
-	return r.Setting()
+	return quote(r.Setting())
 }
 
 func (r *row) of(test string) []*viewCell {
@@ -85,7 +90,7 @@ func newView(result trial.Result) *view {
 	v := &view{run: result.Run}
 	byName := map[string]*row{}
 	for i := range result.Cells {
-		c := &viewCell{Cell: &result.Cells[i]}
+		c := &viewCell{Cell: &result.Cells[i], Index: i}
 		key := c.Backend + "/" + c.Setting
 		r := byName[key]
 		if r == nil {
@@ -95,9 +100,12 @@ func newView(result trial.Result) *view {
 		}
 		r.absorb(c)
 	}
-	order := map[string]int{}
+	order, profiles := map[string]int{}, map[string]string{}
 	for i, s := range trial.Settings() {
-		order[s.String()] = i - 1000
+		order[s.String()], profiles[s.String()] = i-1000, s.Profile
+	}
+	for _, r := range v.rows {
+		r.Profile = cmp.Or(r.Profile, profiles[r.Setting()])
 	}
 	slices.SortStableFunc(v.rows, func(a, b *row) int { return cmp.Compare(order[a.Setting()], order[b.Setting()]) })
 	ids := map[string]int{}
@@ -123,12 +131,14 @@ func (r *row) absorb(c *viewCell) {
 	r.Broker.Emulated = r.Broker.Emulated || c.Broker.Emulated
 	r.Broker.Version = cmp.Or(r.Broker.Version, c.Broker.Version)
 	r.Broker.Name = cmp.Or(r.Broker.Name, c.Broker.Name)
+	r.Profile = cmp.Or(r.Profile, c.Profile)
 	r.Guarantee = cmp.Or(r.Guarantee, c.Guarantee)
 	r.Confirm = cmp.Or(r.Confirm, c.Confirm)
 }
 
 func testOrder(test string) int {
-	return indexOr([]string{trial.TestLatency, trial.TestThroughput, trial.TestCrash, trial.TestSale}, test)
+	return indexOr([]string{trial.TestLatency, trial.TestThroughput, trial.TestSLO, trial.TestScalingConsumers, trial.TestScalingConnections,
+		trial.TestScalingPayload, trial.TestScalingBatch, trial.TestCrash, trial.TestSale}, test)
 }
 
 func faultOrder(fault string) int {
@@ -176,7 +186,7 @@ func (v *view) problems() []*viewCell {
 
 // skip is one reason and the settings that it kept out.
 type skip struct {
-	Reason   string
+	Reason   text
 	Settings []string
 }
 
@@ -187,8 +197,8 @@ func (v *view) skips() []skip {
 		if c.Verdict != trial.VerdictSkipped {
 			continue
 		}
-		reason, name := cmp.Or(reasons(c.Cell), c.Note, "no reason was recorded"), c.Backend+"/"+c.Setting
-		i := slices.IndexFunc(out, func(s skip) bool { return s.Reason == reason })
+		reason, name := or(why(c), say("no reason was recorded")), c.Backend+"/"+c.Setting
+		i := slices.IndexFunc(out, func(s skip) bool { return s.Reason.String() == reason.String() })
 		if i < 0 {
 			out, i = append(out, skip{Reason: reason}), len(out)
 		}

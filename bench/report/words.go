@@ -1,7 +1,7 @@
 package report
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"strings"
 
@@ -14,23 +14,21 @@ type mark struct {
 	Verdict string
 	Symbol  string // one column wide in every terminal
 	Class   string // of CSS
-	Meaning string
+	Meaning text
 	rank    int // what is to be read first comes first
 }
-
-var unknownMark = mark{Symbol: "?", Class: "other", Meaning: "a verdict that this version does not know", rank: 1}
 
 // marks lists the verdicts in the order in which they want to be read.
 func marks() []mark {
 	return []mark{
-		{trial.VerdictContradiction, "✗", "bad", "the measurement breaks what the oracle says must hold; one valid trial is enough", 0},
-		{trial.VerdictInvalid, "⊘", "invalid", "no trial met its conditions (load held, victim busy, drained, every message accounted for): the numbers prove nothing", 1},
-		{trial.VerdictSaturated, "~", "warn", "the offered rate was not held: the latency is that of a queue in front of the queue, never to be compared", 2},
-		{trial.VerdictOracleUpdate, "!", "warn", "the measurement deviates from a row that was only deduced: first a finding about that row", 3},
-		{trial.VerdictNotReproduced, "?", "soft", "the loss that can happen did not show in these trials; it is not thereby excluded", 4},
-		{trial.VerdictSkipped, "-", "none", "not run; the reason stands beside it", 5},
-		{trial.VerdictAsExpected, "✓", "good", "within the oracle's bound, computed from the facts of these trials", 6},
-		{trial.VerdictNotApplicable, "·", "none", "this fault means nothing to this setting", 7},
+		{trial.VerdictContradiction, "✗", "bad", say("the measurement breaks what the oracle says must hold; one valid trial is enough"), 0},
+		{trial.VerdictInvalid, "⊘", "invalid", say("no trial met its conditions (load held, victim busy, drained, every message accounted for): the numbers prove nothing"), 1},
+		{trial.VerdictSaturated, "~", "warn", say("the offered rate was not held: the latency is that of a queue in front of the queue, never to be compared"), 2},
+		{trial.VerdictOracleUpdate, "!", "warn", say("the measurement deviates from a row that was only deduced: first a finding about that row"), 3},
+		{trial.VerdictNotReproduced, "?", "soft", say("the loss that can happen did not show in these trials; it is not thereby excluded"), 4},
+		{trial.VerdictSkipped, "-", "none", say("not run; the reason stands beside it"), 5},
+		{trial.VerdictAsExpected, "✓", "good", say("within the oracle's bound, computed from the facts of these trials"), 6},
+		{trial.VerdictNotApplicable, "·", "none", say("this fault means nothing to this setting"), 7},
 	}
 }
 
@@ -40,15 +38,13 @@ func markOf(verdict string) mark {
 			return m
 		}
 	}
-	m := unknownMark
-	m.Verdict = verdict
-	return m
+	return mark{verdict, "?", "other", say("a verdict that this version does not know"), 1}
 }
 
 // knownLoss is what "as expected" looks like where what is expected is a loss:
 // right about the oracle, and yet nothing to be green about.
 func knownLoss() mark {
-	return mark{"as expected, with loss", "✓", "known", "the loss or the damage that this setting is known for, within its bound", 6}
+	return mark{"as expected, with loss", "✓", "known", say("the loss or the damage that this setting is known for, within its bound"), 6}
 }
 
 // cellMark is the mark of a cell in a table of outcomes.
@@ -74,20 +70,20 @@ func measured(c *trial.Cell) bool {
 }
 
 // faultTitle names a fault for a column's head.
-func faultTitle(fault string) string {
+func faultTitle(fault string) text {
 	switch fault {
 	case trial.FaultNone:
-		return "no fault"
+		return say("no fault")
 	case trial.FaultConsumerKillMidHandle:
-		return "consumer killed mid-handle"
+		return say("consumer killed mid-handle")
 	case trial.FaultConsumerKillBeforeAck:
-		return "consumer killed before ack"
+		return say("consumer killed before ack")
 	case trial.FaultBrokerKill:
-		return "broker killed"
+		return say("broker killed")
 	case trial.FaultServiceKill:
-		return "service killed"
+		return say("service killed")
 	}
-	return fault
+	return quote(fault)
 }
 
 // excluded is the loss probability per trial, in percent, that n trials without
@@ -95,85 +91,94 @@ func faultTitle(fault string) string {
 func excluded(n int) float64 { return 100 * (1 - math.Pow(0.05, 1/float64(n))) }
 
 // bound says what this number of trials can and cannot show.
-func bound(c *trial.Cell) string {
-	if !measured(c) || c.Valid <= 0 {
-		return ""
+func bound(c *viewCell) text {
+	if !measured(c.Cell) || c.Valid <= 0 {
+		return text{}
 	}
+	n, none := c.count("valid", int64(c.Valid)), calc(asPercent, excluded(c.Valid), "excluded("+c.path("valid")+")")
 	switch c.Test {
 	case trial.TestCrash:
-		return boundOf(c.Valid, "crash", "crashes", c.Lost, "message lost", "messages lost")
+		if c.Lost > 0 {
+			return many(c.Lost, "{0} message lost over {1} crashes: it can happen; how often is not bounded by a count of messages, since those of one crash fall together",
+				"{0} messages lost over {1} crashes: it can happen; how often is not bounded by a count of messages, since those of one crash fall together", c.count("lost", c.Lost), n)
+		}
+		if c.Valid == 1 {
+			return say("nothing lost in one crash: a probability above {0} per crash is excluded at 95 %, which is next to nothing; ask for more --trials", none)
+		}
+		return say("nothing lost in {0} crashes: a probability above {1} per crash is excluded at 95 %", n, none)
 	case trial.TestSale:
 		if c.Sale == nil {
-			return ""
+			return text{}
 		}
-		return boundOf(c.Valid, "sale", "sales", wrong(c.Sale), "unit or order wrong", "units or orders wrong")
+		if wrong(c.Sale) > 0 {
+			return say("units or orders went wrong over {0} sales: it can happen; how often is not bounded by a count of orders, since those of one sale fall together", n)
+		}
+		if c.Valid == 1 {
+			return say("nothing wrong in one sale: a probability above {0} per sale is excluded at 95 %, which is next to nothing; ask for more --trials", none)
+		}
+		return say("nothing wrong in {0} sales: a probability above {1} per sale is excluded at 95 %", n, none)
 	}
-	if c.Valid < 6 {
-		return fmt.Sprintf("%s: the spread between runs is unknown (an interval for a median needs 6), so close numbers have no order", plural(int64(c.Valid), "run", "runs"))
+	if c.Valid < fewestTrials {
+		return many(int64(c.Valid), "{0} run: the spread between runs is unknown (an interval for a median needs 6), so close numbers have no order",
+			"{0} runs: the spread between runs is unknown (an interval for a median needs 6), so close numbers have no order", n)
 	}
-	return ""
-}
-
-func boundOf(n int, one, many string, bad int64, badOne, badMany string) string {
-	runs := plural(int64(n), one, many)
-	if bad > 0 {
-		return fmt.Sprintf("%s over %s: it can happen; how often is not bounded by a count of messages, since those of one %s fall together", plural(bad, badOne, badMany), runs, one)
-	}
-	s := fmt.Sprintf("none wrong in %s: a probability above %s %% per %s is excluded at 95 %%", runs, brief(excluded(n)), one)
-	if n == 1 {
-		s += ", which is next to nothing; ask for more --trials"
-	}
-	return s
+	return text{}
 }
 
 // expectation is the oracle's row in words.
-func expectation(e *trial.Expected) string {
-	if e == nil {
-		return "no row in the oracle"
+func expectation(c *viewCell) text {
+	if c.Expected == nil {
+		return say("no row in the oracle")
 	}
-	return "lost " + expectedLost(e) + ", again " + orDash(e.Redelivered)
+	return say("lost {0}, again {1}", expectedLost(c), term(orDash(c.Expected.Redelivered)))
 }
 
 // expectedLost is the oracle's word, and its bound where that says more.
-func expectedLost(e *trial.Expected) string {
-	s := orDash(e.Lost)
+func expectedLost(c *viewCell) text {
+	e := c.Expected
 	if e.LostAtMost != nil && count(*e.LostAtMost) != e.Lost {
-		s += " (here at most " + count(*e.LostAtMost) + ")"
+		return say("{0} (here at most {1})", term(orDash(e.Lost)), c.count("expected.lostAtMost", *e.LostAtMost))
 	}
-	return s
+	return term(orDash(e.Lost))
 }
 
 // basis spells out how the oracle knows.
-func basis(b string) string {
+func basis(b string) text {
 	switch b {
 	case "V":
-		return "measured"
+		return say("measured")
 	case "S":
-		return "from a source"
+		return say("from a source")
 	case "D":
-		return "deduced"
+		return say("deduced")
 	}
-	return b
+	return quote(b)
 }
 
 func reasons(c *trial.Cell) string { return strings.Join(c.InvalidReasons, "; ") }
 
+// why is what the harness wrote about a cell, in its own words.
+func why(c *viewCell) text { return quote(cmp.Or(reasons(c.Cell), c.Note)) }
+
 // meaning is an entry of "what each number means".
-type meaning struct{ Term, Text string }
+type meaning struct{ Term, Text text }
 
 func meanings() []meaning {
 	return []meaning{
-		{"setting", "a queue, the client's knobs and the broker's durability together, as backend/setting; guarantees differ, so compare within one guarantee first"},
-		{"guarantee", "at most once: delivering removes, and a dead consumer loses what it held; at least once: only an ack removes, and what a dead consumer held comes again"},
-		{"confirmed by", "who had the message when a publish returned without an error: nobody, the queue's memory, the operating system (survives a kill, not a power cut), the disk, or replicas"},
-		{"latency", "open loop: every message is due at a planned time, and its latency counts from then, so that a stall is charged to all who waited; end to end is due to delivered, publish is due to accepted; a percentile that too few messages support is left out, and max is always there"},
-		{"throughput", "closed loop: senders go as fast as answers come; it says how much fits through, not how long one message takes"},
-		{"lost", "accepted, without effect in the database, and nowhere to be found afterwards; summed over the valid trials, as every count is"},
-		{"again", "redelivered: deliveries beyond the first of one copy; harmless where effects are unique by message id, as they are in this shop"},
-		{"back after", "from the confirmed death to the next delivery of any message, or to the service being ready again; it includes starting the process that takes over, and what the dead one held may take longer, such as a lease or a session"},
-		{"n", "valid trials, of all where some were invalid; the unit is the crash or the sale, not the message, because messages of one crash fall together"},
-		{"sold / stock", "orders in the database against units for sale; oversold and undersold are units, waiting are buyers told \"queued\" who got no final answer, lost orders are buyers told \"queued\" without an order"},
-		{"harness floor", "the memory queue lives in the harness's process: its numbers are the cost of measuring, not a competitor"},
-		{"emulated", "a stand-in answered instead of the real broker: it shows that the path works and is never ranked"},
+		{say("setting"), say("a queue, the client's knobs and the broker's durability together, as backend/setting; guarantees differ, so compare within one profile")},
+		{say("profile"), say("what an accepted message survives at best; numbers are compared within one profile only")},
+		{say("guarantee"), say("at most once: delivering removes, and a dead consumer loses what it held; at least once: only an ack removes, and what a dead consumer held comes again")},
+		{say("confirmed by"), say("who had the message when a publish returned without an error: nobody, the queue's memory, the operating system (survives a kill, not a power cut), the disk, or replicas")},
+		{say("latency"), say("open loop: every message is due at a planned time, and its latency counts from then, so that a stall is charged to all who waited; end to end is due to delivered, the response is due to accepted; a percentile that too few messages support is left out, and max is always there")},
+		{say("from send"), say("the same latency counted from the actual send: a sender that was stalled did not send, and so did not measure; shown in grey for what the difference teaches")},
+		{say("95 % interval"), say("median over the trials, with a bootstrap interval at 95 %; overlapping intervals share a rank, and a row that is too noisy has none")},
+		{say("throughput"), say("closed loop: senders go as fast as answers come; it says how much fits through, not how long one message takes")},
+		{say("lost"), say("accepted, without effect in the database, and nowhere to be found afterwards; summed over the valid trials, as every count is")},
+		{say("again"), say("redelivered: deliveries beyond the first of one copy; harmless where effects are unique by message id, as they are in this shop")},
+		{say("back after"), say("from the confirmed death to the next delivery of any message, or to the service being ready again; it includes starting the process that takes over, and what the dead one held may take longer, such as a lease or a session")},
+		{say("n"), say("valid trials, of all where some were invalid; the unit is the crash or the sale, not the message, because messages of one crash fall together")},
+		{say("sold / stock"), say("orders in the database against units for sale; oversold and undersold are units, waiting are buyers told \"queued\" who got no final answer, lost orders are buyers told \"queued\" without an order")},
+		{say("harness floor"), say("the memory queue lives in the harness's process: its numbers are the cost of measuring, not a competitor")},
+		{say("emulated"), say("a stand-in answered instead of the real broker: it shows that the path works and is never ranked")},
 	}
 }

@@ -3,12 +3,47 @@
 (() => {
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const data = JSON.parse(document.getElementById("data").textContent);
+  const root = document.documentElement;
 
-  // Sorting. What is not ranked stays below what is, whichever way it is sorted;
+  // Both languages are in the page; the style hides one. What can hold no
+  // element, attributes and titles, is exchanged here.
+  const names = ["aria-label", "title", "placeholder"];
+  const chinese = () => root.lang.startsWith("zh");
+  const speak = (lang) => {
+    root.lang = lang;
+    const zh = chinese();
+    for (const element of all("[data-zh]")) {
+      element.dataset.en ??= element.textContent;
+      element.textContent = zh ? element.dataset.zh : element.dataset.en;
+    }
+    for (const name of names) {
+      for (const element of all(`[data-zh-${name}]`)) {
+        const kept = `data-en-${name}`;
+        if (!element.hasAttribute(kept)) element.setAttribute(kept, element.getAttribute(name));
+        element.setAttribute(name, element.getAttribute(zh ? `data-zh-${name}` : kept));
+      }
+    }
+    find.dispatchEvent(new Event("input"));
+  };
+
+  // What was chosen stays: in the address, which can be sent to others, and in
+  // the browser where it allows that to a file.
+  const remember = (key, value) => {
+    try { localStorage.setItem("queuelab-" + key, value); } catch { /* not for files here */ }
+    const parts = location.hash.slice(1).split("&").filter((p) => p && !p.startsWith(key + "="));
+    history.replaceState(null, "", "#" + [...parts, `${key}=${value}`].join("&"));
+  };
+  const recall = (key) => {
+    const part = location.hash.slice(1).split("&").find((p) => p.startsWith(key + "="));
+    if (part) return part.slice(key.length + 1);
+    try { return localStorage.getItem("queuelab-" + key); } catch { return null; }
+  };
+
+  // Sorting, within one table, which is one profile. What is not ranked stays below what is, whichever way it is sorted;
   // what has no number stays below what has one.
   const valueOf = (row, column) => {
     const field = row.cells[column];
-    return field.dataset.v === undefined ? field.textContent.trim() : Number(field.dataset.v);
+    return field.dataset.sort === undefined ? field.innerText.trim() : Number(field.dataset.sort);
   };
   const compare = (a, b, direction) => {
     const numbers = typeof a === "number", other = typeof b === "number";
@@ -49,7 +84,8 @@
     const active = words.length + backends.length + verdicts.length > 0;
     clear.hidden = !active;
     const cells = all("[data-cell]");
-    shown.textContent = active ? `${cells.filter((c) => !c.classList.contains("away")).length} of ${cells.length} cells` : "";
+    const left = cells.filter((c) => !c.classList.contains("away")).length;
+    shown.textContent = active ? (chinese() ? shown.dataset.zhDataForm : shown.dataset.form).replace("{0}", left).replace("{1}", cells.length) : "";
   };
   find.addEventListener("input", filter);
   for (const button of all("[data-pick]")) {
@@ -65,24 +101,51 @@
     find.focus();
   });
 
-  // A link to a cell opens it, also when a filter had put it away.
+  // A link to a cell opens it, and the details around what is linked, also when
+  // a filter had put it away.
   const open = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (target instanceof HTMLDetailsElement) {
-      target.classList.remove("away");
-      target.open = true;
-      target.scrollIntoView();
-      target.querySelector("summary").focus({ preventScroll: true });
+    const place = location.hash.slice(1).split("&").find((p) => p && !p.includes("="));
+    const target = place && document.getElementById(decodeURIComponent(place));
+    if (!target) return;
+    for (let d = target.closest("details"); d; d = d.parentElement.closest("details")) {
+      d.classList.remove("away");
+      d.open = true;
     }
+    target.scrollIntoView();
+    target.querySelector("summary")?.focus({ preventScroll: true });
   };
   addEventListener("hashchange", open);
-  open();
 
+  // The JSON of a cell is written when somebody looks.
+  for (const box of all("details.json")) {
+    box.addEventListener("toggle", () => {
+      const pre = box.querySelector("pre");
+      if (!pre.textContent) pre.textContent = JSON.stringify(data.result.cells[box.parentElement.dataset.cell], null, 2);
+    });
+  }
+
+  document.getElementById("lang").addEventListener("click", () => {
+    speak(chinese() ? "en" : "zh-Hans");
+    remember("lang", chinese() ? "zh" : "en");
+  });
   document.getElementById("theme").addEventListener("click", () => {
-    const root = document.documentElement;
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
+    remember("theme", root.dataset.theme);
   });
+  document.getElementById("print").addEventListener("click", () => print());
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = all("details.cell:not([open])");
+    opened.forEach((d) => { d.open = true; });
+  });
+  addEventListener("afterprint", () => opened.forEach((d) => { d.open = false; }));
+
+  const theme = recall("theme");
+  if (theme === "dark" || theme === "light") root.dataset.theme = theme;
+  const lang = recall("lang") ?? navigator.language;
+  speak(lang.startsWith("zh") ? "zh-Hans" : "en");
+  open();
 
   const files = {
     json: () => ["result.json", "application/json", JSON.stringify(data.result, null, 2) + "\n"],
@@ -98,5 +161,4 @@
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     });
   }
-
 })();

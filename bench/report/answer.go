@@ -1,0 +1,170 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"queuelab/bench/trial"
+)
+
+// answer is the report's first word to one need: which setting, and why, or why
+// this result cannot tell.
+type answer struct {
+	Need   text
+	Group  group
+	State  mark // of the answer, as a symbol and a class
+	Choice text
+	Text   text
+	Out    []text // who of the profile does not qualify, and why
+}
+
+// needs are the questions that people come with, each for one profile.
+func needs() []struct {
+	Profile string
+	Need    text
+} {
+	return []struct {
+		Profile string
+		Need    text
+	}{
+		{trial.ProfileDiskSync, say("For orders you cannot lose")},
+		{trial.ProfileDiskAsync, say("If a power cut may lose the last second")},
+		{trial.ProfileMemory, say("If a killed broker may lose everything, and a killed consumer nothing")},
+		{trial.ProfileAtMostOnce, say("For notifications that may be lost")},
+	}
+}
+
+func decided() mark   { return mark{Symbol: "✓", Class: "good"} }
+func tied() mark      { return mark{Symbol: "≈", Class: "soft"} }
+func undecided() mark { return mark{Symbol: "?", Class: "warn"} }
+
+// answers go through the needs. The rules, in this order: only competitors of
+// the profile; out is who lost what the profile promises to keep, and who was
+// not tested; what was kept in too few crashes settles nothing; among the rest
+// the lowest p99 wins, if the intervals tell it from the others.
+func (v *view) answers() []answer {
+	groups := map[string]group{}
+	for _, g := range v.groups() {
+		groups[g.Profile] = g
+	}
+	var out []answer
+	for _, n := range needs() {
+		g := groups[n.Profile]
+		g.Profile = n.Profile
+		a := answer{Need: n.Need, Group: g, State: undecided()}
+		g.answer(&a)
+		out = append(out, a)
+	}
+	return out
+}
+
+func (g group) answer(a *answer) {
+	var kept, doubtful []standing
+	proof := map[*row]text{}
+	for _, s := range g.standings(byLatency()) {
+		if s.Row.Unranked() {
+			continue
+		}
+		t, c, because := verdictOn(s.Row, g.Profile)
+		if c != nil {
+			because = because.at(c.ID)
+		}
+		switch t {
+		case sound:
+			kept, proof[s.Row] = append(kept, s), because
+		case thin:
+			doubtful, proof[s.Row] = append(doubtful, s), because
+		default:
+			a.Out = append(a.Out, join(colon(), nameOf(s), because))
+		}
+	}
+	switch {
+	case len(g.competitors()) == 0:
+		a.Text = say("no setting of this profile is in this result.")
+	case len(kept) > 0:
+		g.choose(a, kept, proof)
+		for _, s := range doubtful {
+			a.Out = append(a.Out, say("{0}: too few crashes: {1}", nameOf(s), proof[s.Row]))
+		}
+	case len(doubtful) > 0:
+		a.Choice = names(doubtful)
+		a.Text = say("too few crashes to decide: nothing was lost, but 6 crashes are the least that say anything ({0}).", proof[doubtful[0].Row])
+	default:
+		a.Text = say("none of the settings measured here qualifies.")
+	}
+}
+
+// choose picks among those that keep what the profile promises. The ranked
+// stand first, the best in front.
+func (g group) choose(a *answer, kept []standing, proof map[*row]text) {
+	slices.SortStableFunc(kept, func(a, b standing) int {
+		if a.Ranked() != b.Ranked() {
+			return truth(b.Ranked()) - truth(a.Ranked())
+		}
+		return cmp.Compare(a.Median.Float(), b.Median.Float())
+	})
+	best := kept[0]
+	if !best.Ranked() {
+		a.Choice = names(kept)
+		if len(kept) == 1 {
+			a.State = decided()
+			a.Text = join(pair(" ", ""), because(proof[best.Row]), say("It is the only one of its profile that qualifies; its latency has no rank: {0}.", best.Why))
+			return
+		}
+		a.Text = join(pair(" ", ""), because(proof[best.Row]), say("Which of them is faster this result cannot tell: {0}.", best.Why))
+		return
+	}
+	// Ranks count the whole profile; who fell out must not hold a place.
+	first := []standing{best}
+	for _, s := range kept[1:] {
+		if s.Ranked() && s.Low <= best.High {
+			first = append(first, s)
+		}
+	}
+	p99 := say("{0} ({1})", best.Median, best.Range)
+	if len(first) > 1 {
+		a.State, a.Choice = tied(), names(first)
+		a.Text = join(pair(" ", ""), because(proof[best.Row]), say("Their p99 end to end overlap, so these trials give them no order; the lowest median is {0}.", p99))
+		return
+	}
+	a.State, a.Choice = decided(), names(first)
+	switch {
+	case len(kept) == 1:
+		a.Text = join(pair(" ", ""), because(proof[best.Row]), say("It is the only one of its profile that qualifies; its p99 end to end is {0}.", p99))
+	default:
+		a.Text = join(pair(" ", ""), because(proof[best.Row]), say("Its p99 end to end, {0}, is the lowest of those that qualify.", p99))
+	}
+	for _, s := range kept {
+		if !s.Ranked() {
+			a.Out = append(a.Out, say("{0} qualifies but is not ranked: {1}", nameOf(s), s.Why))
+		}
+	}
+}
+
+// because opens the reason; a profile that promises nothing has none.
+func because(proof text) text {
+	if proof.Empty() {
+		return text{}
+	}
+	return say("Because {0}.", proof)
+}
+
+func nameOf(s standing) text {
+	if s.Cell != nil {
+		return quote(s.Row.Setting()).at(s.Cell.ID)
+	}
+	return quote(s.Row.Setting())
+}
+
+func names(list []standing) text {
+	var ts []text
+	for _, s := range list {
+		ts = append(ts, nameOf(s))
+	}
+	return join(say(" or "), ts...)
+}
+
+// powerCut is what no crash here shows.
+func powerCut() text {
+	return say("Killing a process is not cutting the power: what the disk had when the power went is read from the settings, not tested here.")
+}

@@ -1,0 +1,37 @@
+package report
+
+// chineseReasons are the oracle's reasons. A reason that is not here is shown
+// as the result has it.
+var chineseReasons = map[string]string{
+	"BRPOP takes the message off the list as it delivers it: what the dead consumer held is nowhere else":                                          "BRPOP 投递时就把消息移出列表：消费者死掉时手中的消息别处没有",
+	"Redis keeps none of it: what no subscriber heard was gone before the kill, and it stays so until someone subscribes again":                    "Redis 什么都不保存：没有订阅者听到的消息在被杀之前就没了，直到有人重新订阅",
+	"an entry stays pending until acked: another consumer claims it once it has been idle long enough":                                             "条目在 ack 之前一直待处理：闲置够久后由另一个消费者认领",
+	"auto-ack: the broker forgets a message as it writes it to the socket":                                                                         "自动 ack：服务器把消息写进套接字时就忘了它",
+	"auto-ack: the message in hand had taken effect, and the rest of what was pushed is forgotten":                                                 "自动 ack：手中的消息已经生效，其余已推送的都被忘掉",
+	"durable and at least once: the service publishes again what it had admitted, and the queue gives again what was in hand":                      "持久且至少一次：服务重新发布已放行的订单，队列重新投递手中的消息",
+	"entries, group and pending list were synced before their replies":                                                                             "条目、消费组与待处理列表在应答前已同步落盘",
+	"entries, group and pending list were written before their replies and outlive the process":                                                    "条目、消费组与待处理列表在应答前已写出，进程死了仍在",
+	"every command is synced before its reply; only a pop whose reply was on its way is gone":                                                      "每条命令在应答前同步落盘；只有应答在途的弹出会丢",
+	"every command is written to the file before its reply and the page cache outlives the process; only a pop whose reply was on its way is gone": "每条命令在应答前写入文件，页缓存在进程死后仍在；只有应答在途的弹出会丢",
+	"every in-sync replica had it; that is one here":                                                                                               "每个同步副本都有它；这里只有一个",
+	"messages marked transient are kept in memory, confirmed or not":                                                                               "标为非持久的消息只在内存里，确认与否都一样",
+	"nobody answered the producer, so nothing was promised: counted over sends without an error":                                                   "没有人应答生产者，所以没有任何承诺：按无错的发送计数",
+	"nothing was on disk: Redis comes back empty":                                                                                                  "磁盘上什么都没有：Redis 重启后是空的",
+	"orders that were only in the dead process, in its hand, or in a queue that forgets, are gone":                                                 "只在死去的进程里、它手中、或会遗忘的队列里的订单都没了",
+	"persistent messages in a durable queue were stored before their confirm":                                                                      "持久队列中的持久消息在确认前已存储",
+	"queue, producer and consumer are one process, and share its fate":                                                                             "队列、生产者与消费者在同一进程，同生共死",
+	"stream and consumer group were in memory only: both are gone":                                                                                 "流与消费组只在内存里：都没了",
+	"the broken connection gives everything unacked back at once":                                                                                  "连接断开，未 ack 的消息立即全部归还",
+	"the control: without a fault nothing is lost and nothing comes twice":                                                                         "对照：没有故障就不丢失也不重复",
+	"the entry was still pending: it comes again although it had taken effect":                                                                     "条目仍待处理：虽已生效，仍会再来",
+	"the group goes on from the last committed offset once the dead member's session has timed out":                                                "死去成员的会话超时后，消费组从上次提交的位移继续",
+	"the message had left the list and had taken effect; the ack that did not come was empty anyway":                                               "消息已离开列表并已生效；没有来的 ack 本来就是空操作",
+	"the message in hand had taken effect; what its client had read ahead, and what nobody heard, is gone":                                         "手中的消息已生效；客户端预读的、以及没有人听到的都没了",
+	"the offset was not committed: the message comes again although it had taken effect":                                                           "位移没有提交：消息虽已生效，仍会再来",
+	"the one replica had the message in its page cache before it answered":                                                                         "唯一的副本在应答前已把消息放进页缓存",
+	"the queue lives in the service's process: there is no broker to kill":                                                                         "队列就在服务的进程里：没有服务器可杀",
+	"the unacked message comes again although it had taken effect":                                                                                 "未 ack 的消息虽已生效，仍会再来",
+	"the write-ahead log was synced before the confirm":                                                                                            "预写日志在确认前已同步落盘",
+	"what waits dies with the process; what was in hand had taken effect":                                                                          "等待中的消息随进程而死；手中的已经生效",
+	"whoever is not subscribed does not hear it, and what the dead subscriber's client had read is gone with it":                                   "没有订阅的人听不到，死去的订阅者已读入的也随它而去",
+}
