@@ -19,12 +19,13 @@ import (
 
 // cli is the command line; each command is one struct with a Run method.
 type cli struct {
-	Run     runCmd     `cmd:"" help:"Measure: latency, throughput, loss and duplicates under kills, and a real sale."`
-	Report  reportCmd  `cmd:"" help:"Print and rewrite the reports of a result directory."`
-	List    listCmd    `cmd:"" help:"List backends, settings, tests and faults, with what each promises."`
-	Doctor  doctorCmd  `cmd:"" help:"Tell what this machine has, what is missing and how to get it."`
-	Up      upCmd      `cmd:"" help:"Run the same brokers in the foreground for hands-on use; Ctrl-C takes them down."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Run       runCmd       `cmd:"" help:"Measure: latency, throughput, loss and duplicates under kills, and a real sale."`
+	Calibrate calibrateCmd `cmd:"" help:"Prove the harness: queues with known faults, and what it reports of them."`
+	Report    reportCmd    `cmd:"" help:"Print and rewrite the reports of a result directory."`
+	List      listCmd      `cmd:"" help:"List backends, settings, tests and faults, with what each promises."`
+	Doctor    doctorCmd    `cmd:"" help:"Tell what this machine has, what is missing and how to get it."`
+	Up        upCmd        `cmd:"" help:"Run the same brokers in the foreground for hands-on use; Ctrl-C takes them down."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
 
 	Node  nodeCmd  `cmd:"" hidden:""`
 	Guard guardCmd `cmd:"" hidden:""`
@@ -39,6 +40,14 @@ type env struct {
 	stdout, stderr io.Writer
 	terminal       bool // stderr is one
 	color          bool // stdout is a terminal and NO_COLOR is not set
+}
+
+// out is where words for people go when standard output may be for a program.
+func (e *env) out(machine bool) io.Writer {
+	if machine {
+		return e.stderr
+	}
+	return e.stdout
 }
 
 // exitError ends the program with a status and says nothing more.

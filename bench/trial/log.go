@@ -17,9 +17,13 @@ const LogFile = "trials.jsonl"
 // Log keeps every trial as soon as it is over, one line of JSON each.
 type Log struct{ f *os.File }
 
-// OpenLog goes on with the log in dir, or begins one.
-func OpenLog(dir string) (*Log, error) {
-	f, err := os.OpenFile(filepath.Join(dir, LogFile), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+// OpenLog goes on with the log in dir, or begins one; anew drops what is there.
+func OpenLog(dir string, anew bool) (*Log, error) {
+	flags := os.O_CREATE | os.O_RDWR | os.O_APPEND
+	if anew {
+		flags |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(filepath.Join(dir, LogFile), flags, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open the trial log: %w", err)
 	}

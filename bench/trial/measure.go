@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/url"
+	"path/filepath"
 	"time"
 
 	"queuelab/backends"
@@ -30,6 +32,7 @@ type measured struct {
 	draining  time.Duration // the last sent to the last delivered
 	sale      *saleOutcome
 
+	plan   load.Stats // of the loop that sent
 	cost   *Cost
 	stamps string // file, beside the result
 	slo    *SLO
@@ -60,7 +63,11 @@ func (l *Lab) latency(ctx context.Context, s Spec, seed uint64) (*measured, erro
 	if err != nil {
 		return nil, err
 	}
-	m.holdsLoad(s.Load.Rate)
+	m.rate = s.Load.Rate
+	if s.Load.Shape != "" {
+		m.rate = math.Round(m.plan.Offered)
+	}
+	m.holdsLoad(m.plan)
 	return m, nil
 }
 
@@ -72,28 +79,27 @@ func (s Spec) produce(seed uint64) *ProduceConfig {
 	total := s.Load.Warmup + s.Load.Duration
 	return &ProduceConfig{
 		Rate: s.Load.Rate, Shape: s.Load.Shape, Seed: seed, Count: uint64(s.Load.Rate * total.Seconds()), Span: total,
-		Payload: s.Load.Payload, Content: s.Load.Content, Keys: cmp.Or(s.Load.Keys, defaultKeys), Producers: s.Load.Producers,
+		Payload: s.Load.Payload, Content: s.Load.Content, Keys: cmp.Or(s.Load.Keys, defaultKeys), Producers: s.Load.Producers, InFlight: s.Load.InFlight,
 	}
 }
 
-// defaultKeys is how many keys take turns where the load does not say.
-const defaultKeys = "uniform:16"
+// What messages are where the load does not say.
+const defaultKeys, defaultContent = "uniform:16", "text"
 
-// holdsLoad says where the load was not the offered one: its latency is that of
+// holdsLoad says where the load was not the planned one: its latency is that of
 // another load.
-func (m *measured) holdsLoad(rate float64) {
-	m.rate = rate
-	achieved := float64(m.report.Sent) / m.sending.Seconds()
-	late := time.Duration(m.report.Lateness.ValueAtQuantile(99))
+func (m *measured) holdsLoad(plan load.Stats) {
+	held, why := plan.Held()
 	switch {
 	case m.report.Accepted < m.report.Sent:
 		m.saturated = fmt.Sprintf("%d of %d messages were not accepted, and so are in no percentile", m.report.Sent-m.report.Accepted, m.report.Sent)
+		if plan.Err != "" {
+			m.saturated += ": " + plan.Err
+		}
 	case m.draining > time.Second:
-		m.saturated = fmt.Sprintf("a backlog grew, since the consumer takes less than %.0f/s: the last message came %v after the last was sent", rate, m.draining.Round(time.Millisecond))
-	case achieved < 0.99*rate:
-		m.saturated = fmt.Sprintf("offered %.0f/s, sent %.0f/s", rate, achieved)
-	case late > 10*time.Millisecond:
-		m.saturated = fmt.Sprintf("the generator ran late, as on a busy machine: 1 %% of the messages left more than %v after they were due", late.Round(time.Millisecond))
+		m.saturated = fmt.Sprintf("a backlog grew, since the consumer takes less than %.0f/s: the last message came %v after the last was sent", plan.Offered, m.draining.Round(time.Millisecond))
+	case !held:
+		m.saturated = why
 	}
 }
 
@@ -138,10 +144,12 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 		return nil, err
 	}
 	defer node.Kill()
+	bill := startBill(ctx, b, ready.Usage)
 	if err := node.tell("produce"); err != nil {
 		return nil, err
 	}
-	if _, err := node.await(ctx, "produced"); err != nil {
+	produced, err := node.await(ctx, "produced")
+	if err != nil {
 		return nil, err
 	}
 	if err := node.tell("drain"); err != nil {
@@ -151,15 +159,25 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 	if err != nil {
 		return nil, err
 	}
+	bill.stop(ctx, drained.Usage)
 	if err := node.stop(ctx); err != nil {
 		return nil, err
 	}
-	records, err := ledger.Read(path)
+	paths, err := filepath.Glob(l.ledgerPattern(trial))
+	if err != nil {
+		return nil, err
+	}
+	records, err := ledger.Read(paths...)
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger: %w", err)
 	}
-	m := &measured{caps: *ready.Caps}
-	m.account(records, s)
+	source, err := p.source(NodeConfig{})
+	if err != nil {
+		return nil, err
+	}
+	m := &measured{caps: *ready.Caps, plan: *produced.Stats}
+	m.account(records, s, source.KeyOf)
+	m.cost = bill.cost(m.delivered)
 	if drained.Error != "" {
 		m.invalid = append(m.invalid, drained.Error)
 	}
@@ -168,8 +186,8 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 }
 
 // account judges a trial without a fault.
-func (m *measured) account(records []ledger.Record, s Spec) {
-	in := ledger.Input{Records: records, Confirm: m.caps.Confirm, KeyOf: load.Source{Keys: keysOf(defaultKeys)}.KeyOf}
+func (m *measured) account(records []ledger.Record, s Spec, keyOf func(ledger.ID) string) {
+	in := ledger.Input{Records: records, Confirm: m.caps.Confirm, KeyOf: keyOf}
 	var first, lastSent, lastDelivered int64
 	for _, r := range records {
 		switch r.Event {
@@ -237,5 +255,3 @@ func (l *Lab) deleteQueue(ctx context.Context, b *broker.Broker, raw string) {
 	defer q.Close()
 	_ = q.Delete(ctx)
 }
-
-func keysOf(string) uint64 { return 16 }

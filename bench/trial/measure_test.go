@@ -23,7 +23,7 @@ func TestTheRateHeldCountsTheDrain(t *testing.T) {
 		}
 	}
 	var m measured
-	m.account(records, Spec{Test: TestThroughput})
+	m.account(records, Spec{Test: TestThroughput}, nil)
 	if got, want := m.held(), 1.5; got != want {
 		t.Errorf("got %v/s, want %v/s: 3 messages in 2 seconds", got, want)
 	}

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"queuelab/backends"
 	"queuelab/bench/fault"
+	"queuelab/bench/host/meter"
 	"queuelab/bench/ledger"
 	"queuelab/bench/load"
 	"queuelab/queue"
@@ -30,7 +32,7 @@ type NodeConfig struct {
 	Incarnation uint16
 	Connections int     // queues opened, which publishers and consumers take turns to use; 0 is 1
 	Slow        float64 // see Setting.Slow
-	Fake        string  // see Setting.Fake
+	Fake        *Fake   // see Setting.Fake
 
 	Produce *ProduceConfig
 	Consume *ConsumeConfig
@@ -52,6 +54,7 @@ type ProduceConfig struct {
 	Content   string        // of the payload; see load.ParseContent
 	Keys      string        // see load.ParseKeys
 	Producers int           // publishers; 0 is 1
+	InFlight  int           // open loop: most calls without an answer; 0: more than any queue needs
 }
 
 // ConsumeConfig is what a node does with what it receives.
@@ -73,6 +76,8 @@ type NodeEvent struct {
 	Caps  *queue.Capabilities
 
 	Backlog int64 // ready and in flight; -1: the queue does not tell
+
+	Usage *meter.Usage `json:",omitempty"` // of the node so far, in ready and drained
 }
 
 // Node runs a node: it reads its config and then commands from in ("produce",
@@ -106,7 +111,7 @@ func Node(ctx context.Context, in io.Reader, out io.Writer) error {
 
 type node struct {
 	cfg    NodeConfig
-	ledger *ledger.Writer
+	ledger *ledger.Writer // of its consumers
 	crash  *fault.Point
 
 	mu  sync.Mutex
@@ -129,6 +134,13 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 	}
 	defer w.Close()
 	n.ledger = w
+	if f := n.cfg.Fake; f != nil && f.Skew != 0 {
+		if n.ledger, err = ledger.Create(n.cfg.Ledger+".skewed", n.cfg.Process+1); err != nil {
+			return err
+		}
+		defer n.ledger.Close()
+		n.ledger.Skew(f.Skew)
+	}
 
 	opening, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -192,9 +204,12 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 			publisher = &some
 		}
 		publisher = ledger.RecordPublisher(publisher, w)
+		if f := n.cfg.Fake; f != nil && f.RetryEvery > 0 {
+			publisher = retrying{publisher, f.RetryEvery}
+		}
 	}
 	caps := q.Capabilities()
-	n.tell(NodeEvent{Event: "ready", Caps: &caps})
+	n.tell(NodeEvent{Event: "ready", Caps: &caps, Usage: usage()})
 
 	for {
 		select {
@@ -224,6 +239,7 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 					if !n.awaitQuiet(receiving) {
 						e.Error = fmt.Sprintf("messages still came %v after the last was sent", drainDeadline)
 					}
+					e.Usage = usage()
 					n.tell(e)
 				})
 			case open && cmd != "stop":
@@ -244,14 +260,19 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 
 // open opens the node's queue, or what stands in for it on purpose.
 func (n *node) open(ctx context.Context) (queue.Queue, error) {
-	if n.cfg.Fake != "" {
-		return openFake(n.cfg.Fake)
+	if n.cfg.Fake != nil {
+		return openFake(*n.cfg.Fake), nil
 	}
 	q, err := backends.Open(ctx, n.cfg.Queue)
 	if err == nil && n.cfg.Slow > 0 {
 		q = slowQueue{q, n.cfg.Slow}
 	}
 	return q, err
+}
+
+func usage() *meter.Usage {
+	u := meter.Self()
+	return &u
 }
 
 // lookInto returns what is in a queue, or -1 where it does not tell.
@@ -296,18 +317,43 @@ func (n *node) awaitQuiet(ctx context.Context) bool {
 
 func (n *node) produce(ctx context.Context, p queue.Publisher) (load.Stats, error) {
 	c := n.cfg.Produce
-	message := load.Source{
-		Trial: n.cfg.Trial, Producer: n.cfg.Producer, Incarnation: n.cfg.Incarnation, Size: c.Payload, Keys: keysOf(c.Keys),
-	}.Messages()
-	if c.Rate > 0 {
-		return load.Run(ctx, load.Generator{
-			Pacer: load.Constant(c.Rate), Count: c.Count, Message: message, Publisher: p, MaxInFlight: 4096,
-		})
+	source, err := c.source(n.cfg)
+	if err != nil {
+		return load.Stats{}, err
+	}
+	message := source.Messages()
+	if c.Rate > 0 || c.Shape != "" {
+		pacer, count := load.Constant(c.Rate), c.Count
+		if c.Shape != "" {
+			shape, err := load.ParseShape(c.Shape, c.Seed)
+			if err != nil {
+				return load.Stats{}, err
+			}
+			pacer, count = shape, load.CountBefore(shape, c.Span)
+		}
+		return load.Run(ctx, load.Generator{Pacer: pacer, Count: count, Message: message, Publisher: p, MaxInFlight: cmp.Or(c.InFlight, 4096)})
 	}
 	return load.Closed(ctx, load.ClosedLoop{
 		Senders: c.Senders, Batch: c.Batch, Count: c.Count, Duration: c.Duration, Message: message, Publisher: p,
 		Window: c.Window, Delivered: n.received.Load,
 	})
+}
+
+// source makes the node's messages.
+func (c *ProduceConfig) source(n NodeConfig) (load.Source, error) {
+	content, err := load.ParseContent(cmp.Or(c.Content, defaultContent))
+	if err != nil {
+		return load.Source{}, err
+	}
+	keys, err := load.ParseKeys(cmp.Or(c.Keys, defaultKeys), c.Seed)
+	if err != nil {
+		return load.Source{}, err
+	}
+	s := load.Source{
+		Trial: n.Trial, Producer: n.Producer, Incarnation: n.Incarnation,
+		Size: c.Payload, Content: content, Seed: c.Seed, KeyPlan: keys,
+	}
+	return s, s.Check()
 }
 
 func (n *node) consume(ctx context.Context, c queue.Consumer, effects *effects) error {

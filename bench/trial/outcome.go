@@ -19,6 +19,7 @@ type Outcome struct {
 	Test    string `json:"test"`
 	Fault   string `json:"fault"`
 
+	Load     Load               `json:"load"`
 	Run      TrialRun           `json:"run"`
 	Caps     queue.Capabilities `json:"capabilities"`
 	Facts    Facts              `json:"facts"`
@@ -48,12 +49,12 @@ type scaleAt struct {
 
 // of reports whether the outcome is one of the spec's cell.
 func (o Outcome) of(s Spec) bool {
-	return o.Backend == s.Setting.Backend && o.Setting == s.Setting.label() && o.Test == s.Test && o.Fault == s.Fault
+	return o.Backend == s.Setting.Backend && o.Setting == s.Setting.label() && o.Test == s.Test && o.Fault == s.Fault && o.Load == s.describe()
 }
 
 // outcome makes a trial's result of what was measured, or of why nothing was.
 func outcome(s Spec, run TrialRun, m *measured, err error) Outcome {
-	o := Outcome{Backend: s.Setting.Backend, Setting: s.Setting.label(), Test: s.Test, Fault: s.Fault, Run: run}
+	o := Outcome{Backend: s.Setting.Backend, Setting: s.Setting.label(), Test: s.Test, Fault: s.Fault, Load: s.describe(), Run: run}
 	o.WallMillis = time.Since(run.StartedAt).Milliseconds()
 	if err != nil {
 		o.Run.Invalid = []string{err.Error()}
@@ -86,16 +87,9 @@ func outcome(s Spec, run TrialRun, m *measured, err error) Outcome {
 
 // latencyOf are the percentiles of one trial, or of several merged.
 func latencyOf(l ledger.Latencies) *Latency {
-	some := func(h *hdrhistogram.Histogram) *Percentiles {
-		if h == nil || h.TotalCount() == 0 {
-			return nil
-		}
-		p := percentiles(h)
-		return &p
-	}
 	return &Latency{
 		Publish: percentiles(l.Publish), EndToEnd: percentiles(l.EndToEnd),
-		Lateness: some(l.Lateness),
+		Lateness: percentilesOf(l.Lateness), Effect: percentilesOf(l.Effect), Acked: percentilesOf(l.Acked),
 		FromSend: &FromSend{Publish: percentiles(l.PublishFromSend), EndToEnd: percentiles(l.EndToEndFromSend)},
 	}
 }

@@ -138,6 +138,13 @@ func NewEvents(w io.Writer, specs []Spec) *Progress {
 	return p
 }
 
+// End is the last event: where the result is.
+func (p *Progress) End(dir string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.emit(ProgressEvent{Event: "end", Finished: p.finished, Of: p.cells, Note: dir})
+}
+
 // Say prints a line above the bar.
 func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()

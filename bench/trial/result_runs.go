@@ -8,11 +8,14 @@ import (
 
 // Load is what a cell's messages were and when they came.
 type Load struct {
-	Shape     string `json:"shape"`   // as load.ParseShape reads it, "closed" for a closed loop
-	Payload   string `json:"payload"` // what the bytes are
-	Keys      string `json:"keys"`
-	Producers int    `json:"producers"`
-	Batch     int    `json:"batch"` // messages in one Publish
+	Shape        string `json:"shape"`   // as load.ParseShape reads it, "closed" for a closed loop
+	Content      string `json:"content"` // what the bytes of a message are
+	Keys         string `json:"keys"`    // as load.ParseKeys reads it
+	PayloadBytes int    `json:"payloadBytes"`
+	Producers    int    `json:"producers"`
+	Consumers    int    `json:"consumers"`
+	Batch        int    `json:"batch"`  // messages in one Publish
+	Millis       int64  `json:"millis"` // how long it was measured, the warm-up not counted; 0: by the number of messages
 }
 
 // TrialRun is one trial of a cell.

@@ -91,7 +91,7 @@ func TestTrialsOfSettingsAreInterleavedInAnOrderThatTheSeedDraws(t *testing.T) {
 
 func TestAnInterruptedRunGoesOnWithTheTrialsOfItsLog(t *testing.T) {
 	dir := t.TempDir()
-	log, err := OpenLog(dir)
+	log, err := OpenLog(dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestAnInterruptedRunGoesOnWithTheTrialsOfItsLog(t *testing.T) {
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("got %d kept trials, error %v, want 1", len(kept), err)
 	}
-	if log, err = OpenLog(dir); err != nil {
+	if log, err = OpenLog(dir, false); err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()

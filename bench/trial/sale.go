@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"queuelab/bench/ledger"
 	"queuelab/queue"
 )
@@ -29,7 +31,9 @@ type saleOutcome struct {
 // clicks is what happened at the door.
 type clicks struct {
 	mu     sync.Mutex
-	orders map[int]string // buyer to the order that it was told
+	orders map[int]string          // buyer to the order that it was told
+	first  map[int]time.Time       // buyer to its first click
+	answer *hdrhistogram.Histogram // ns from a buyer's first click to its answer
 
 	sent, queued, refused, unanswered atomic.Int64
 }
@@ -51,7 +55,7 @@ func (l *Lab) sell(ctx context.Context, s Setting, faultName string, p SaleParam
 		return nil, nil, err
 	}
 	out := &saleOutcome{Sale: Sale{Buyers: p.Buyers, Stock: p.Stock}, caps: svc.caps}
-	door := &clicks{orders: map[int]string{}}
+	door := &clicks{orders: map[int]string{}, first: map[int]time.Time{}, answer: newHistogram()}
 	began := ledger.Now()
 	recovered := make(chan error, 1)
 	if faultName == FaultServiceKill {
@@ -91,13 +95,29 @@ func (l *Lab) sell(ctx context.Context, s Setting, faultName string, p SaleParam
 	if err := svc.audit(ctx, voucher, door.orders, deadline, &out.Sale); err != nil {
 		return nil, nil, err
 	}
+	if out.AnswerMicros = percentilesOf(door.answer); out.Sold > 0 {
+		committed, err := svc.committed(ctx, voucher, door.first)
+		if err != nil {
+			return nil, nil, err
+		}
+		out.CommittedMicros = percentilesOf(committed)
+	}
 	settings, err := svc.settings(ctx)
 	return out, settings, err
 }
 
 // click buys, and clicks again while no answer comes, as a person would.
 func (d *clicks) click(ctx context.Context, c *saleClient, voucher string, user int) {
-	deadline := time.Now().Add(30 * time.Second)
+	began := time.Now()
+	d.mu.Lock()
+	d.first[user] = began
+	d.mu.Unlock()
+	answered := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		_ = d.answer.RecordValue(time.Since(began).Nanoseconds()) // half a minute at most: in range
+	}
+	deadline := began.Add(30 * time.Second)
 	for ctx.Err() == nil && time.Now().Before(deadline) {
 		d.sent.Add(1)
 		status, a, err := c.buy(ctx, voucher, user)
@@ -109,11 +129,13 @@ func (d *clicks) click(ctx context.Context, c *saleClient, voucher string, user 
 			d.mu.Lock()
 			d.orders[user] = a.OrderID
 			d.mu.Unlock()
+			answered()
 			return
 		case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
 			d.refused.Add(1) // busy: told to come again
 		default:
 			d.refused.Add(1)
+			answered()
 			return
 		}
 		select {

@@ -15,6 +15,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
 	_ "modernc.org/sqlite"             // driver "sqlite"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"queuelab/backends"
 	"queuelab/bench/broker"
 	"queuelab/bench/ledger"
@@ -193,6 +195,40 @@ func (s *service) audit(ctx context.Context, voucher string, orders map[int]stri
 		}
 	}
 	return nil
+}
+
+// committed is the time from each buyer's first click to the commit of its row,
+// as PostgreSQL stamped it; nil where the database keeps no such stamps.
+func (s *service) committed(ctx context.Context, voucher string, first map[int]time.Time) (*hdrhistogram.Histogram, error) {
+	if s.driver != "pgx" {
+		return nil, nil
+	}
+	db, err := sql.Open(s.driver, s.dsn)
+	if err != nil {
+		return nil, fmt.Errorf("open the sale's database: %w", err)
+	}
+	defer db.Close()
+	var tracked string
+	if err := db.QueryRowContext(ctx, `SHOW track_commit_timestamp`).Scan(&tracked); err != nil || tracked != "on" {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx, `SELECT user_id, pg_xact_commit_timestamp(xmin) FROM orders WHERE voucher_id = `+voucher+` AND status = 'confirmed'`)
+	if err != nil {
+		return nil, fmt.Errorf("read when the orders were committed: %w", err)
+	}
+	defer rows.Close()
+	h := newHistogram()
+	for rows.Next() {
+		var user int
+		var at sql.NullTime
+		if err := rows.Scan(&user, &at); err != nil {
+			return nil, fmt.Errorf("read when the orders were committed: %w", err)
+		}
+		if clicked, ok := first[user]; ok && at.Valid {
+			_ = h.RecordValue(at.Time.Sub(clicked).Nanoseconds()) // below 0 only where the clock was set: it shows in N
+		}
+	}
+	return h, rows.Err()
 }
 
 // settings are what the service ran with, secrets left out.

@@ -18,7 +18,7 @@ type Setting struct {
 
 	Label string  // tells two cells of one setting apart in `queuelab ab`; "": none
 	Slow  float64 // spoils it on purpose: every Publish and Receive takes that share longer
-	Fake  string  // a queue with a known fault in its place, for calibration; see fakeQueue
+	Fake  *Fake   // a queue with known faults in its place, for calibration
 }
 
 // String is the setting's name: backend/setting, as in the oracle, and the label.

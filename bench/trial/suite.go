@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"queuelab/bench/load"
 )
 
 // Spec is one cell to measure: what, under which load, how often.
@@ -38,24 +40,76 @@ type LoadParams struct {
 	Consumers   int    // consumers; 0 is 1
 	Connections int    // queues opened, which publishers and consumers take turns to use; 0 is 1
 	Promise     string // slo
+	InFlight    int    // latency: most Publish calls without an answer; 0: more than any queue needs
+}
+
+// LoadOverride is what a command line says of the load; zero values leave what
+// the suite has.
+type LoadOverride struct {
+	Rate                 float64
+	Shape, Content, Keys string
+	Duration             time.Duration
+	Payload              int
+	Producers, Consumers int
+	Promise              string
+}
+
+// Check says what cannot be read.
+func (o LoadOverride) Check() error {
+	if o.Shape != "" {
+		if o.Rate != 0 {
+			return fmt.Errorf("a shape has its own rate: give --rate or --shape, not both")
+		}
+		if _, err := load.ParseShape(o.Shape, 1); err != nil {
+			return err
+		}
+	}
+	if _, err := load.ParseContent(cmp.Or(o.Content, defaultContent)); err != nil {
+		return err
+	}
+	_, err := load.ParseKeys(cmp.Or(o.Keys, defaultKeys), 1)
+	return err
+}
+
+// Apply replaces what the override has.
+func (o LoadOverride) Apply(p LoadParams) LoadParams {
+	p.Rate, p.Duration = cmp.Or(o.Rate, p.Rate), cmp.Or(o.Duration, p.Duration)
+	p.Payload, p.Promise = cmp.Or(o.Payload, p.Payload), cmp.Or(o.Promise, p.Promise)
+	p.Shape, p.Content, p.Keys = cmp.Or(o.Shape, p.Shape), cmp.Or(o.Content, p.Content), cmp.Or(o.Keys, p.Keys)
+	p.Producers, p.Consumers = cmp.Or(o.Producers, p.Producers), cmp.Or(o.Consumers, p.Consumers)
+	return p
 }
 
 // describe is the load as the result has it.
-func (s Spec) describe() *Load {
+func (s Spec) describe() Load {
 	if s.Test == TestSale {
-		return nil
+		return Load{}
 	}
-	l := &Load{Shape: "closed", Payload: cmp.Or(s.Load.Content, "text"), Keys: cmp.Or(s.Load.Keys, defaultKeys), Producers: max(1, s.Load.Producers), Batch: max(1, s.Load.Batch)}
+	p := s.Load
+	l := Load{
+		Shape: "closed", Content: cmp.Or(p.Content, defaultContent), Keys: cmp.Or(p.Keys, defaultKeys),
+		PayloadBytes: p.Payload, Producers: max(1, p.Producers), Consumers: max(1, p.Consumers), Batch: max(1, p.Batch),
+		Millis: p.Saturate.Milliseconds(),
+	}
 	switch s.Test {
-	case TestLatency, TestSLO:
-		l.Shape, l.Batch = cmp.Or(s.Load.Shape, fmt.Sprintf("constant:%g", s.Load.Rate)), 1
+	case TestLatency:
+		l.Shape, l.Batch, l.Millis = p.shape(), 1, p.Duration.Milliseconds()
+	case TestSLO:
+		l.Shape, l.Batch, l.Millis = "constant", 1, p.dwell().Milliseconds()
 	case TestCrash:
-		l.Shape, l.Batch, l.Keys = fmt.Sprintf("constant:%g", s.Load.Rate/2), 1, "uniform:1"
+		l.Shape, l.Batch, l.Keys, l.Millis = fmt.Sprintf("constant:%g", p.Rate/2), 1, "uniform:1", 0
 		if s.Setting.Broker == "" {
-			l.Shape = fmt.Sprintf("constant:%g", s.Load.Rate)
+			l.Shape = fmt.Sprintf("constant:%g", p.Rate)
 		}
 	}
 	return l
+}
+
+func (p LoadParams) shape() string { return cmp.Or(p.Shape, fmt.Sprintf("constant:%g", p.Rate)) }
+
+// SameLoad reports whether the cell was measured under the spec's load.
+func (s Spec) SameLoad(c Cell) bool {
+	return c.Load == nil && s.Test == TestSale || c.Load != nil && *c.Load == s.describe()
 }
 
 // SaleParams is the size of a sale.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -138,7 +139,10 @@ func (t *tally) fill(s Spec, c *Cell) {
 			c.Prefetch = s.Load.Prefetch
 		}
 	}
-	c.Load = s.describe()
+	if s.Test != TestSale {
+		l := s.describe()
+		c.Load = &l
+	}
 	if len(t.each) == 0 {
 		return
 	}
@@ -238,6 +242,17 @@ func (t *tally) cost() *Cost {
 	}
 }
 
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Hour), 3) }
+
+// percentilesOf is nil where there is nothing to tell.
+func percentilesOf(h *hdrhistogram.Histogram) *Percentiles {
+	if h == nil || h.TotalCount() == 0 {
+		return nil
+	}
+	p := percentiles(h)
+	return &p
+}
+
 func percentiles(h *hdrhistogram.Histogram) Percentiles {
 	us := func(q float64) int64 { return (h.ValueAtQuantile(q) + 500) / 1000 }
 	return Percentiles{P50: us(50), P90: us(90), P99: us(99), P999: us(99.9), Max: (h.Max() + 500) / 1000, N: h.TotalCount()}
@@ -271,6 +286,15 @@ func addSale(into *Sale, s Sale) {
 	into.Double += s.Double
 	into.Waiting += s.Waiting
 	into.LostOrders += s.LostOrders
+	// Percentiles do not add up: the worst sale is shown, and each has its own in Runs.
+	into.AnswerMicros, into.CommittedMicros = worse(into.AnswerMicros, s.AnswerMicros), worse(into.CommittedMicros, s.CommittedMicros)
+}
+
+func worse(a, b *Percentiles) *Percentiles {
+	if a == nil || b != nil && b.P99 > a.P99 {
+		return b
+	}
+	return a
 }
 
 // sale runs one sale as a trial.

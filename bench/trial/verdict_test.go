@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"queuelab/bench/ledger"
+	"queuelab/bench/load"
 	"queuelab/queue"
 )
 
@@ -134,7 +135,7 @@ func TestALatencyLeavesNoMessageOutSilently(t *testing.T) {
 	m := &measured{sending: time.Second}
 	m.report = ledger.Account(ledger.Input{Records: history(1, 0, 10, 9, true)})
 	m.report.Sent++
-	m.holdsLoad(9)
+	m.holdsLoad(load.Stats{Model: "open", Due: 10, Sent: 10})
 	if !strings.Contains(m.saturated, "1 of 10 messages were not accepted") {
 		t.Errorf("got %q, want it to say that one message is in no percentile", m.saturated)
 	}
