@@ -1,6 +1,8 @@
 package load
 
 import (
+	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -9,20 +11,83 @@ import (
 	"queuelab/queue"
 )
 
-// Stats is what a loop did. Whether the plan was held is Achieved against
-// Offered, and the lateness.
+const (
+	// leastHeld is the share of the offered rate that must be achieved.
+	leastHeld = 0.99
+	// mostLate is how late 1 % of the messages, or the end of the plan, may be.
+	mostLate = 10 * time.Millisecond
+)
+
+// Stats is what a loop did; Held says whether an open loop held its plan.
 type Stats struct {
 	Model          string // "open" or "closed"
 	Sent, Accepted int64  // messages
 	First, Last    int64  // when the first and the last Publish call began, as of ledger.Now
-	Offered        float64
-	// Achieved is messages a second: sent, from the first to the last call, in
-	// an open loop; accepted, from the first call to the last answer, in a closed one.
-	Achieved float64
+	// Due is, of an open loop, how many messages the plan had due by the end,
+	// sent or not.
+	Due int64
+	// Planned is, of an open loop, the time from the first to the last of the
+	// messages that were due; Took is the time from the first's due time until
+	// they were sent, or until the loop ended without that.
+	Planned, Took time.Duration
+	// Offered and Achieved are messages a second over the same messages of the
+	// plan: those due over Planned, and those sent over Took. 0 where there
+	// are fewer than two. In a closed loop only Achieved is set: accepted, from
+	// the first call to the last answer.
+	Offered, Achieved float64
 	// Lateness is how long after its due time a Publish call began. A batch is
 	// due when its last message is. A closed loop has none.
-	MaxLateness, P99Lateness time.Duration
-	Err                      string // why the first message that failed was not accepted; empty: all were
+	MaxLateness, P99Lateness, P50Lateness time.Duration
+	// Err is why the first message that failed was not accepted; empty: all were.
+	Err string
+}
+
+// Held says whether an open loop held its plan; the reason says what it missed,
+// with the rate that was achieved: the queue, or the machine, was SATURATED,
+// and the latencies are those of another load. A closed loop has no plan, and
+// holds it.
+func (s Stats) Held() (held bool, reason string) {
+	switch {
+	case s.Model == "closed":
+		return true, ""
+	case s.Due == 0:
+		return false, "no message was due before the end"
+	case float64(s.Sent) < leastHeld*float64(s.Due):
+		return false, fmt.Sprintf("offered %.0f/s, sent %.0f/s: %d of the %d messages that were due were not sent", s.Offered, s.Achieved, s.Due-s.Sent, s.Due)
+	case s.Achieved < leastHeld*s.Offered && s.Took-s.Planned > mostLate:
+		return false, fmt.Sprintf("offered %.0f/s, sent %.0f/s: what was due within %v took %v", s.Offered, s.Achieved,
+			s.Planned.Round(time.Millisecond), s.Took.Round(time.Millisecond))
+	case s.P99Lateness > mostLate:
+		return false, fmt.Sprintf("offered %.0f/s, sent %.0f/s, but late, as on a busy machine or with too few calls in flight: 1 %% of the messages left more than %v after they were due",
+			s.Offered, s.Achieved, s.P99Lateness.Round(time.Millisecond))
+	}
+	return true, ""
+}
+
+// judge fills in what follows from the plan.
+func (s *Stats) judge(runs []*openRun) {
+	// As of a clock whose zero means nothing.
+	first, planned, ended := int64(math.MaxInt64), int64(math.MinInt64), s.Last
+	for _, r := range runs {
+		// A message that became due just before the end is not missed.
+		due := max(r.sent, r.dueBefore(r.stopped-int64(mostLate)))
+		if due == 0 {
+			continue
+		}
+		s.Due += int64(due)
+		first, planned = min(first, r.due(0)), max(planned, r.due(due-1))
+		if due > r.sent {
+			ended = max(ended, r.stopped)
+		}
+	}
+	if s.Due == 0 {
+		return
+	}
+	s.Planned, s.Took = time.Duration(planned-first), time.Duration(ended-first)
+	if s.Due > 1 && s.Planned > 0 {
+		s.Offered = float64(s.Due-1) / s.Planned.Seconds()
+		s.Achieved = float64(max(0, s.Sent-1)) / s.Took.Seconds()
+	}
 }
 
 // meter collects Stats from concurrent calls.
@@ -53,8 +118,8 @@ func (m *meter) record(sent, late int64, n int, err error) int64 {
 	m.s.Sent += int64(n)
 	m.s.Accepted += accepted
 	m.s.MaxLateness = max(m.s.MaxLateness, time.Duration(late))
-	_ = m.lateness.RecordValue( // clamped into its range
-		min(max(late, 0), int64(time.Hour)))
+	_ = m.lateness.RecordValues( // clamped into its range
+		min(max(late, 0), int64(time.Hour)), int64(n))
 	if m.s.Err == "" && err != nil {
 		m.s.Err = err.Error()
 	}
@@ -65,6 +130,7 @@ func (m *meter) stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.s
+	s.P50Lateness = min(s.MaxLateness, time.Duration(m.lateness.ValueAtQuantile(50)))
 	s.P99Lateness = min(s.MaxLateness, time.Duration(m.lateness.ValueAtQuantile(99)))
 	return s
 }
