@@ -22,7 +22,7 @@ func (w *wire) alive() bool {
 	open := false
 	err = raw.Read(func(fd uintptr) bool {
 		var b [1]byte
-		_, err := syscall.Read(int(fd), b[:])
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
 		open = errors.Is(err, syscall.EAGAIN)
 		return true
 	})

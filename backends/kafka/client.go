@@ -1,6 +1,11 @@
 package kafka
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	kafkago "github.com/segmentio/kafka-go"
+)
 
 // client is what differs between the client libraries.
 type client interface {
@@ -33,8 +38,11 @@ type batch struct {
 	partition int
 	parts     []*part
 	size      int    // not less than the parts take
-	bytes     []byte // the record batch
+	sized     []byte // the record batch, after its size in 4 bytes
 }
+
+// bytes is the record batch.
+func (b batch) bytes() []byte { return b.sized[4:] }
 
 // answered is what a broker says to one batch. The zero value is that it says
 // nothing.
@@ -49,3 +57,24 @@ type member interface {
 	// began, within a bound of the order of the queue's timeout.
 	leave()
 }
+
+// brokerTimeout is short enough that the broker gives up before we do.
+func (q *topicQueue) brokerTimeout() int32 { return int32((q.timeout * 4 / 5).Milliseconds()) }
+
+// sort puts what a broker said of a partition to the batch that it is about.
+func sort(answers []answered, batches []batch, partition int32, code int16, message string) {
+	for i, b := range batches {
+		if b.partition != int(partition) {
+			continue
+		}
+		answers[i].said = true
+		if code != 0 {
+			answers[i].err = codeError(code)
+		}
+		if code != 0 && message != "" {
+			answers[i].err = fmt.Errorf("%w: %s", answers[i].err, message)
+		}
+	}
+}
+
+func codeError(code int16) error { return kafkago.Error(code) }

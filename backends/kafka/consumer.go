@@ -28,6 +28,7 @@ type consumer struct {
 	joined chan struct{} // closed with the first generation
 	denied chan error    // why there will be none
 	work   sync.WaitGroup
+	space  chan struct{} // signalled when any buffer wants more; nil: each partition has its own
 	wake   chan struct{} // for Receive: look again
 	shut   sync.Once
 

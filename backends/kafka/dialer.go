@@ -56,3 +56,9 @@ func (d *groupDialer) cut() {
 		_ = g.Conn.Close()
 	}
 }
+
+func (d *groupDialer) isOff() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.off
+}

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -106,7 +107,7 @@ func (c *consumer) begin(d deal) *generation {
 }
 
 func (c *consumer) newAssigned(id int, from int64) *assigned {
-	return &assigned{c: c, id: id, next: from, committed: max(0, from), space: make(chan struct{}, 1)}
+	return &assigned{c: c, id: id, next: from, committed: max(0, from), space: cmp.Or(c.space, make(chan struct{}, 1))}
 }
 
 // goesOn reports whether what the coordinator has for the partition is what

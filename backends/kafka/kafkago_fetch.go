@@ -2,14 +2,8 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	kafkago "github.com/segmentio/kafka-go"
-
-	"queuelab/queue"
 )
 
 const (
@@ -30,7 +24,7 @@ func (g *generation) fetch(ctx context.Context, p *assigned) {
 			wait = retryFirst
 		}
 		g.c.fail(fmt.Errorf("kafka: fetch partition %d of %s: %w", p.id, g.c.q.topic, err))
-		if errors.Is(err, kafkago.OffsetOutOfRange) {
+		if outOfRange(err) {
 			if p, err = g.startOver(ctx, p); err != nil {
 				g.c.fail(fmt.Errorf("kafka: find the place in partition %d of %s: %w", p.id, g.c.q.topic, err))
 			}
@@ -38,24 +32,6 @@ func (g *generation) fetch(ctx context.Context, p *assigned) {
 		_ = pause(ctx, wait)
 		wait = min(2*wait, retryMost)
 	}
-}
-
-// startOver finds a new place in a partition that does not have the message
-// that was next: retention removed it, the broker lost the end of its log, or
-// the topic is another one of the same name. Offsets may begin to mean other
-// messages, so what is in hand is lost.
-func (g *generation) startOver(ctx context.Context, p *assigned) (*assigned, error) {
-	spans, err := g.c.q.spans(ctx)
-	if err != nil {
-		return p, err
-	}
-	fresh := g.c.newAssigned(p.id, spans[p.id].from())
-	fresh.committed = 0
-	g.c.mu.Lock()
-	defer g.c.mu.Unlock()
-	p.lost, p.buffer = true, nil
-	g.parts[slices.Index(g.parts, p)] = fresh
-	return fresh, nil
 }
 
 // fetchFrom fetches over one connection until that fails. The connection is
@@ -109,21 +85,4 @@ func (p *assigned) awaitSpace(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// push puts deliveries where Receive finds them.
-func (p *assigned) push(ds []*queue.Delivery) {
-	if len(ds) == 0 {
-		return
-	}
-	c := p.c
-	c.mu.Lock()
-	if len(p.buffer) == 0 {
-		p.buffer = ds
-	} else {
-		p.buffer = append(p.buffer, ds...)
-	}
-	c.failure = nil
-	c.mu.Unlock()
-	signal(c.wake)
 }

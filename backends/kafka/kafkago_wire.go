@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -37,10 +38,9 @@ func (k kafkaGoCarrier) alive() bool { return k.wire.alive() }
 func (k kafkaGoCarrier) produce(batches []batch) (answers []answered, sent bool, err error) {
 	parts := make([]rawproduce.RequestPartition, len(batches))
 	for i, b := range batches {
-		size := binary.BigEndian.AppendUint32(nil, uint32(len(b.bytes)))
 		parts[i] = rawproduce.RequestPartition{
 			Partition: int32(b.partition),
-			RecordSet: protocol.RawRecordSet{Reader: io.MultiReader(bytes.NewReader(size), bytes.NewReader(b.bytes))},
+			RecordSet: protocol.RawRecordSet{Reader: bytes.NewReader(b.sized)},
 		}
 	}
 	before := k.wire.written
@@ -64,25 +64,6 @@ func (k kafkaGoCarrier) produce(batches []batch) (answers []answered, sent bool,
 		}
 	}
 	return answers, true, nil
-}
-
-// brokerTimeout is short enough that the broker gives up before we do.
-func (q *topicQueue) brokerTimeout() int32 { return int32((q.timeout * 4 / 5).Milliseconds()) }
-
-// sort puts what a broker said of a partition to the batch that it is about.
-func sort(answers []answered, batches []batch, partition int32, code int16, message string) {
-	for i, b := range batches {
-		if b.partition != int(partition) {
-			continue
-		}
-		answers[i].said = true
-		if code != 0 {
-			answers[i].err = kafkago.Error(code)
-		}
-		if code != 0 && message != "" {
-			answers[i].err = fmt.Errorf("%w: %s", answers[i].err, message)
-		}
-	}
 }
 
 // firstOffset asks where a partition begins.
@@ -186,7 +167,7 @@ func fetched(c cursor, version int16) ([]byte, error) {
 	}
 	set := c.take(int(size))
 	if c.bad {
-		return nil, fmt.Errorf("fetch: an answer that ends too early")
+		return nil, errors.New("fetch: an answer that ends too early")
 	}
 	return set, nil
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -142,7 +143,7 @@ func grow(batches []batch) []batch {
 func (l *lane) encode(batches []batch) {
 	size := 0
 	for _, b := range batches {
-		size += atRecords + b.size
+		size += 4 + atRecords + b.size
 	}
 	if cap(l.encoded) < size {
 		l.encoded = make([]byte, 0, size)
@@ -150,8 +151,9 @@ func (l *lane) encode(batches []batch) {
 	dst, now := l.encoded[:0], time.Now()
 	for i := range batches {
 		from := len(dst)
-		dst = appendBatch(dst, now, batches[i].parts)
-		batches[i].bytes = dst[from:len(dst):len(dst)]
+		dst = appendBatch(append(dst, 0, 0, 0, 0), now, batches[i].parts)
+		batches[i].sized = dst[from:len(dst):len(dst)]
+		binary.BigEndian.PutUint32(batches[i].sized, uint32(len(batches[i].bytes())))
 	}
 	l.encoded = dst[:0]
 }

@@ -21,14 +21,15 @@ func TestMain(m *testing.M) { brokertest.Main(m) }
 const session = "session=1s"
 
 func TestSuite(t *testing.T) {
-	for _, acks := range []string{"all", "1", "0"} {
-		t.Run("acks-"+acks, func(t *testing.T) {
+	for _, c := range []struct{ client, acks string }{{"kafka-go", "all"}, {"kafka-go", "1"}, {"kafka-go", "0"}, {"franz", "all"}, {"franz", "0"}} {
+		acks := c.acks
+		t.Run(c.client+"-acks-"+acks, func(t *testing.T) {
 			b := brokertest.Start(t, "kafka", "default")
 			h := queuetest.Harness{
 				Open: func(t testing.TB, name string, params ...string) queue.Queue {
-					return openAt(t, b, name, append(params, session, "acks="+acks)...)
+					return openAt(t, b, name, append(params, session, "acks="+acks, "client="+c.client)...)
 				},
-				OpenErr:    func(params ...string) error { return tryOpen(b, append(params, session)...) },
+				OpenErr:    func(params ...string) error { return tryOpen(b, append(params, session, "client="+c.client)...) },
 				Crash:      func(t testing.TB) { crash(t, b) },
 				Freeze:     func(t testing.TB) func() { return freeze(t, b) },
 				Redelivery: 2500 * time.Millisecond,
