@@ -190,6 +190,7 @@ func (c *runCmd) Run(e *env) error {
 		return err
 	}
 	defer log.Close()
+	lab.Stamps = filepath.Join(c.Out, trial.StampsDir)
 	progress := trial.NewProgress(e.stderr, e.terminal, specs)
 	if c.JSON {
 		progress = trial.NewEvents(e.stdout, specs)

@@ -20,6 +20,9 @@ import (
 	"queuelab/compose"
 )
 
+// StampsDir is the directory of stamps beside a result.
+const StampsDir = "stamps"
+
 // Lab is what the trials of a run share: brokers, a scratch directory for
 // ledgers, and the number of the next trial.
 type Lab struct {
@@ -29,6 +32,9 @@ type Lab struct {
 	Seckill string
 	// Mutant spoils every consumer of a crash trial on purpose; see Mutants.
 	Mutant string
+	// Stamps is the directory for the stamps of every message of a cell's first
+	// latency trial; "": they are not kept.
+	Stamps string
 
 	dir     string
 	name    string // begins the names of all that the run makes in brokers, which may be the user's
