@@ -1,8 +1,8 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +16,9 @@ type Input struct {
 	// made them unique: rows of a table without a unique key, or EffectsOf the
 	// records. nil: the first delivery of a message counts as its one effect.
 	Effects map[string]int
+	// CountEffects, where Effects is nil, counts the Effect records: the same as
+	// Effects from EffectsOf, without a map of all messages.
+	CountEffects bool
 	// Ids that are still in the broker after the drain, in a dead-letter
 	// destination, and reported as dropped by a limit.
 	Remaining, DeadLettered, Dropped []string
@@ -58,29 +61,6 @@ type Report struct {
 	Latencies
 }
 
-// message is what the records say about one id.
-type message struct {
-	id                                             ID
-	intents, accepted, rejected, unknown           int64
-	deliveries, acks, effects                      int64
-	due, intended, call                            int64
-	acceptedAt, concludedAt, firstAck, firstEffect int64 // 0: never
-	firstDelivery                                  int64
-	afterAck                                       int64
-	unheard                                        bool
-	remaining, dead, dropped                       bool
-	seenBy                                         []sighting // the first delivery by each consumer, of a broadcast queue
-}
-
-type sighting struct{ consumer, at int64 }
-
-func (m *message) sent() bool       { return m.intents > 0 }
-func (m *message) isAccepted() bool { return m.accepted > 0 }
-func (m *message) isRejected() bool { return m.sent() && m.rejected == m.intents }
-
-// extraAttempts is how many copies beyond the first its attempts may have made.
-func (m *message) extraAttempts() int64 { return max(0, m.intents-m.rejected-1) }
-
 // Account draws the verdicts from the records of one trial.
 //
 // A message is accepted if any attempt was; rejected if every attempt was; else
@@ -91,24 +71,39 @@ func (m *message) extraAttempts() int64 { return max(0, m.intents-m.rejected-1) 
 // attempts that were not rejected, as far as there were any (producer
 // duplicates), and else to the queue (redelivered).
 func Account(in Input) Report {
-	in.Copies = max(1, in.Copies)
-	t := tally(in)
-	r := Report{First: t.first, Last: t.last}
-	if in.FaultAt == 0 {
-		in.FaultAt = t.faultAt
+	t := NewTally(in)
+	for i := range in.Records {
+		t.Add(in.Records[i])
 	}
+	return t.Report()
+}
+
+// Report is Account over what was added so far. It may be called again after
+// the Input was changed, or more was added.
+func (t *Tally) Report() Report {
+	in := &t.Input
+	copies := int64(max(1, in.Copies))
+	t.mark()
+	r := Report{First: t.first, Last: t.last, Latencies: newLatencies()}
 	var withEffect int64
-	for _, m := range t.messages {
+	var faults faults
+	var lost []lostMessage
+	t.each(func(_ row, m *message) {
+		t.countEffects(m)
+		faults.add(m, in.Effects != nil || in.CountEffects)
 		if !m.sent() {
 			if m.deliveries > 0 || m.effects > 0 {
 				r.Phantom++
 			}
-			continue
+			return
 		}
 		r.countSend(m)
-		r.countDeliveries(m, int64(in.Copies))
+		r.countDeliveries(m, copies)
+		if in.covers(m.due) {
+			r.Latencies.add(m)
+		}
 		if !m.isAccepted() {
-			continue
+			return
 		}
 		switch {
 		case m.effects > 0:
@@ -120,17 +115,47 @@ func Account(in Input) Report {
 		case m.remaining:
 			r.Stranded++
 		default:
-			r.countLost(m, in.FaultAt)
+			r.countLost(m, t.struckAt())
+			lost = append(lost, lostMessage{m.id, m.intended})
 		}
-	}
+	})
+	r.LostIDs = inOrder(lost)
 	if in.Confirm == queue.ConfirmNone {
 		r.Unconfirmed = r.Accepted
 	}
-	r.Recovery = recovery(in.Records, in.FaultAt)
-	r.Reordered = reordered(t.messages, in.KeyOf, in.Copies > 1)
-	r.Latencies = latencies(t.messages, in.From, in.To)
-	r.Conservation = errors.Join(append(t.faults(in.Effects != nil), balance(r.Counts, withEffect))...)
+	if t.recovered {
+		d := time.Duration(t.recoveredAt - t.struckAt())
+		r.Recovery = &d
+	}
+	r.Reordered = t.reordered(in.KeyOf)
+	r.Conservation = errors.Join(append(faults.errors(), balance(r.Counts, withEffect))...)
 	return r
+}
+
+// covers reports whether the latencies of a message due then are asked for.
+func (in *Input) covers(due int64) bool {
+	return (in.From == 0 || due >= in.From) && (in.To == 0 || due < in.To)
+}
+
+type lostMessage struct {
+	id       ID
+	intended int64
+}
+
+func inOrder(lost []lostMessage) []ID {
+	slices.SortFunc(lost, func(a, b lostMessage) int {
+		return cmp.Or(cmp.Compare(a.intended, b.intended), compareIDs(a.id, b.id))
+	})
+	var ids []ID
+	for _, l := range lost {
+		ids = append(ids, l.id)
+	}
+	return ids
+}
+
+func compareIDs(a, b ID) int {
+	return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Producer, b.Producer),
+		cmp.Compare(a.Incarnation, b.Incarnation), cmp.Compare(a.Seq, b.Seq))
 }
 
 func (r *Report) countSend(m *message) {
@@ -170,14 +195,13 @@ func (r *Report) countDeliveries(m *message, copies int64) {
 	if m.isAccepted() && byDesign > 0 {
 		r.Missed += copies - byDesign
 	}
-	if m.firstEffect != 0 && m.firstAck != 0 && m.firstAck < m.firstEffect {
+	if m.effectRecords > 0 && m.acks > 0 && m.firstAck < m.firstEffect {
 		r.AckedBeforeEffect++
 	}
 }
 
 func (r *Report) countLost(m *message, faultAt int64) {
 	r.Lost++
-	r.LostIDs = append(r.LostIDs, m.id)
 	switch {
 	case m.deliveries == 0:
 		r.LostUndelivered++
@@ -189,76 +213,4 @@ func (r *Report) countLost(m *message, faultAt int64) {
 	if faultAt != 0 {
 		r.LossWindow = max(r.LossWindow, time.Duration(faultAt-m.acceptedAt))
 	}
-}
-
-// balance checks that each message is in exactly one class.
-func balance(c Counts, withEffect int64) error {
-	var errs []error
-	if got := c.Accepted + c.Rejected + c.Unknown; got != c.Sent {
-		errs = append(errs, fmt.Errorf("%d accepted + %d rejected + %d unknown are not the %d sent", c.Accepted, c.Rejected, c.Unknown, c.Sent))
-	}
-	if got := withEffect + c.DeadLettered + c.PolicyDropped + c.Stranded + c.Lost; got != c.Accepted {
-		errs = append(errs, fmt.Errorf("%d with an effect + %d dead-lettered + %d dropped by policy + %d stranded + %d lost are not the %d accepted",
-			withEffect, c.DeadLettered, c.PolicyDropped, c.Stranded, c.Lost, c.Accepted))
-	}
-	return errors.Join(errs...)
-}
-
-// recovery is the time from the fault to the first delivery after it.
-func recovery(rs []Record, faultAt int64) *time.Duration {
-	if faultAt == 0 {
-		return nil
-	}
-	for i := range rs {
-		if rs[i].Event == Delivered && rs[i].At > faultAt {
-			d := time.Duration(rs[i].At - faultAt)
-			return &d
-		}
-	}
-	return nil
-}
-
-// EffectsOf counts the Effect records of each message, for Input.Effects.
-func EffectsOf(rs []Record) map[string]int {
-	n := map[string]int{}
-	for i := range rs {
-		if rs[i].Event == Effect {
-			n[FormatID(rs[i].ID())]++
-		}
-	}
-	return n
-}
-
-// Unsettled returns the messages that the given processes, or all of them, had
-// been delivered by at and had not acked or nacked by then: what was in hand.
-func Unsettled(rs []Record, at int64, processes ...uint16) []ID {
-	type hold struct {
-		id      ID
-		process uint16
-	}
-	held := map[hold]int{}
-	var order []hold
-	for i := range rs {
-		r := &rs[i]
-		if r.At > at || len(processes) > 0 && !slices.Contains(processes, r.Process) {
-			continue
-		}
-		h := hold{r.ID(), r.Process}
-		switch r.Event {
-		case Delivered:
-			if _, seen := held[h]; !seen {
-				order = append(order, h)
-			}
-			held[h]++
-		case Acked, Nacked:
-			held[h]--
-		}
-	}
-	var ids []ID
-	for _, h := range order {
-		if held[h] > 0 {
-			ids = append(ids, h.id)
-		}
-	}
-	return ids
 }

@@ -34,6 +34,7 @@ func (r *Report) Findings() []string {
 	add(r.DeadLettered, "%d dead-lettered")
 	add(r.PolicyDropped, "%d dropped by policy")
 	add(r.Recovered, "%d recovered: outcome unknown, yet delivered")
-	add(r.OutOfRange, "%d latencies out of range")
+	add(r.Negative, "%d latencies below zero, the lowest %v, since a clock is skewed or a message left too early: out of range", r.MostNegative)
+	add(r.OutOfRange-r.Negative, "%d latencies above an hour: out of range")
 	return fs
 }

@@ -1,195 +1,253 @@
 package ledger
 
-import (
-	"fmt"
-	"slices"
-)
+import "cmp"
 
-// tallied is what one pass over the records finds.
-type tallied struct {
-	messages    []*message // in order of their first record
-	streams     map[stream][]*message
-	sparse      map[ID]*message
-	dense       uint64 // below it a sequence number is an index into a stream
-	block       []message
-	copies      int
+// Tally takes the records of a trial one at a time and accounts for them. It
+// holds about 60 bytes a message, and a few hundred of each to which something
+// happened more than once, or that went to several subscribers.
+type Tally struct {
+	// Input is as Account takes it, without its Records. Copies and FaultAt must
+	// be set before the first Add; the rest may change until Report.
+	Input Input
+
+	pages   []page
+	long    map[row]*message
+	streams map[streamID]*stream
+	recent  *stream // that of the latest record: mostly the next one's too
+	odd     map[ID]row
+	oddNext row // the next free row of an odd page
+	oddLeft int
+
+	any         bool
 	first, last int64
 	faultAt     int64 // the first FaultConfirmed
+	recoveredAt int64 // the first delivery after the fault
+	recovered   bool
 }
 
-// stream is one incarnation of a producer. Its sequence numbers are dense, so
-// that its messages are found by index: a run has millions.
-type stream struct {
+// NewTally returns a Tally without records.
+func NewTally(in Input) *Tally {
+	return &Tally{Input: in, long: map[row]*message{}, streams: map[streamID]*stream{}, odd: map[ID]row{}}
+}
+
+// perPage is how many briefs are allocated at once; they fill a size class of
+// the allocator.
+const perPage = 256
+
+// row is where a message is: its page, and its place in it.
+type row uint32
+
+// page holds messages of one stream, of adjacent sequence numbers, or the odd ones.
+type page struct {
+	of    *stream
+	base  uint64 // sequence number of the first row
+	ids   []ID   // of an odd page
+	brief *[perPage]brief
+}
+
+// streamID is one incarnation of a producer. Its sequence numbers are dense, so
+// that its messages are found by index.
+type streamID struct {
 	trial                 uint32
 	producer, incarnation uint16
 }
 
-func tally(in Input) *tallied {
-	t := &tallied{streams: map[stream][]*message{}, sparse: map[ID]*message{}, dense: uint64(len(in.Records)), copies: in.Copies}
-	for i := range in.Records {
-		r := &in.Records[i]
-		if i == 0 {
-			t.first, t.last = r.At, r.At
-		}
-		t.last = max(t.last, r.At)
-		if r.Event >= FaultAsked {
-			if r.Event == FaultConfirmed && t.faultAt == 0 {
-				t.faultAt = r.At
-			}
-			continue
-		}
-		t.message(r.ID()).add(r, t.copies)
-	}
-	t.addEffects(in.Effects)
-	for _, id := range in.Remaining {
-		t.message(idOf(id)).remaining = true
-	}
-	for _, id := range in.DeadLettered {
-		t.message(idOf(id)).dead = true
-	}
-	for _, id := range in.Dropped {
-		t.message(idOf(id)).dropped = true
-	}
-	return t
+type stream struct {
+	id       streamID
+	pages    []uint32        // number of the page + 1, by sequence number / perPage; 0: none
+	arrivals map[int64][]row // messages by the consumer of their first delivery, in its order; consumer 0 where it does not matter
 }
 
-func (t *tallied) message(id ID) *message {
-	if id.Seq >= t.dense {
-		m := t.sparse[id]
-		if m == nil {
-			m = t.newMessage(id)
-			t.sparse[id] = m
+// Add takes the next record, in order of At, as Scan yields them.
+func (t *Tally) Add(r Record) {
+	if !t.any {
+		t.any, t.first, t.last = true, r.At, r.At
+	}
+	t.last = max(t.last, r.At)
+	if r.Event >= FaultAsked {
+		if r.Event == FaultConfirmed && t.faultAt == 0 {
+			t.faultAt = r.At
 		}
-		return m
+		return
 	}
-	s := stream{id.Trial, id.Producer, id.Incarnation}
-	ms := t.streams[s]
-	if n := int(id.Seq) + 1; n > len(ms) {
-		ms = slices.Grow(ms, n-len(ms))[:n]
-		t.streams[s] = ms
+	if r.Event == Delivered && !t.recovered {
+		if at := t.struckAt(); at != 0 && r.At > at {
+			t.recovered, t.recoveredAt = true, r.At
+		}
 	}
-	if ms[id.Seq] == nil {
-		ms[id.Seq] = t.newMessage(id)
+	id := r.ID()
+	s := t.stream(streamID{id.Trial, id.Producer, id.Incarnation})
+	n := t.row(s, id)
+	b := t.brief(n)
+	first := b.flags&sawDelivery == 0
+	if b.flags&isLong == 0 && (r.Event != Delivered || t.Input.Copies <= 1) && b.add(&r) {
+		if r.Event == Delivered {
+			s.arrivals[0] = append(s.arrivals[0], n)
+		}
+		return
 	}
-	return ms[id.Seq]
+	m := t.lengthen(n)
+	seen := len(m.seenBy)
+	m.add(&r, t.Input.Copies)
+	switch {
+	case r.Event != Delivered:
+	case t.Input.Copies > 1 && len(m.seenBy) > seen:
+		s.arrivals[consumerOf(&r)] = append(s.arrivals[consumerOf(&r)], n)
+	case t.Input.Copies <= 1 && first:
+		s.arrivals[0] = append(s.arrivals[0], n)
+	}
+	if m.deliveries > 0 {
+		b.flags |= sawDelivery
+	}
 }
 
-func (t *tallied) newMessage(id ID) *message {
-	if len(t.block) == 0 {
-		t.block = make([]message, 1024)
+func (t *Tally) struckAt() int64 { return cmp.Or(t.Input.FaultAt, t.faultAt) }
+
+func (t *Tally) stream(id streamID) *stream {
+	if t.recent != nil && t.recent.id == id {
+		return t.recent
 	}
-	m := &t.block[0]
-	t.block = t.block[1:]
-	m.id = id
-	t.messages = append(t.messages, m)
+	s := t.streams[id]
+	if s == nil {
+		s = &stream{id: id, arrivals: map[int64][]row{}}
+		t.streams[id] = s
+	}
+	t.recent = s
+	return s
+}
+
+// row finds the row of a message, or makes it.
+func (t *Tally) row(s *stream, id ID) row {
+	if len(t.odd) > 0 {
+		if n, ok := t.odd[id]; ok {
+			return n
+		}
+	}
+	// A sequence number far beyond those known would waste a page, and is no
+	// number of a producer of ours in all likelihood.
+	no := id.Seq / perPage
+	if id.Trial == foreignTrial || no >= 2*uint64(len(s.pages))+4 {
+		return t.oddRow(id)
+	}
+	for uint64(len(s.pages)) <= no {
+		s.pages = append(s.pages, 0)
+	}
+	if s.pages[no] == 0 {
+		t.pages = append(t.pages, page{of: s, base: no * perPage, brief: new([perPage]brief)})
+		s.pages[no] = uint32(len(t.pages))
+	}
+	return row(s.pages[no]-1)*perPage + row(id.Seq%perPage)
+}
+
+func (t *Tally) oddRow(id ID) row {
+	if t.oddLeft == 0 {
+		t.oddNext, t.oddLeft = row(len(t.pages))*perPage, perPage
+		t.pages = append(t.pages, page{ids: make([]ID, perPage), brief: new([perPage]brief)})
+	}
+	n := t.oddNext
+	t.oddNext++
+	t.oddLeft--
+	t.pages[n/perPage].ids[n%perPage] = id
+	t.odd[id] = n
+	return n
+}
+
+func (t *Tally) brief(n row) *brief { return &t.pages[n/perPage].brief[n%perPage] }
+
+func (t *Tally) id(n row) ID {
+	p := &t.pages[n/perPage]
+	if p.ids != nil {
+		return p.ids[n%perPage]
+	}
+	return ID{p.of.id.trial, p.of.id.producer, p.of.id.incarnation, p.base + uint64(n%perPage)}
+}
+
+// lengthen makes a message of a brief.
+func (t *Tally) lengthen(n row) *message {
+	m := t.long[n]
+	if m == nil {
+		m = new(message)
+		b := t.brief(n)
+		b.expand(m, t.id(n))
+		b.flags |= isLong
+		t.long[n] = m
+	}
 	return m
 }
 
-func (t *tallied) addEffects(effects map[string]int) {
-	if effects != nil {
-		for id, n := range effects {
-			t.message(idOf(id)).effects += int64(n)
-		}
-		return
+// message returns what is known about row n; into is overwritten, to spare an
+// allocation, where nothing is known at length.
+func (t *Tally) message(n row, into *message) *message {
+	b := t.brief(n)
+	if b.flags&isLong != 0 {
+		return t.long[n]
 	}
-	for _, m := range t.messages {
-		m.effects = min(1, m.deliveries)
-	}
+	b.expand(into, t.id(n))
+	return into
 }
 
-func (m *message) add(r *Record, copies int) {
-	switch r.Event {
-	case Intent:
-		if m.intents == 0 {
-			m.intended, m.due = r.At, r.Due
-			if r.Arg != 0 {
-				m.call = int64(r.Process)<<32 | int64(r.Arg)
+// each calls do with every message; it must not keep it.
+func (t *Tally) each(do func(n row, m *message)) {
+	var m message
+	for p := range t.pages {
+		for i := range t.pages[p].brief {
+			if t.pages[p].brief[i].flags != 0 {
+				n := row(p*perPage + i)
+				do(n, t.message(n, &m))
 			}
 		}
-		m.intents++
-	case Accepted:
-		if m.accepted == 0 {
-			m.acceptedAt = r.At
-			m.unheard = true
-		}
-		m.accepted++
-		m.concludedAt = r.At
-		m.unheard = m.unheard && r.Arg == 1
-	case Rejected:
-		m.rejected++
-		m.concludedAt = r.At
-	case Unknown:
-		m.unknown++
-		m.concludedAt = r.At
-	case Delivered:
-		m.addDelivery(r, copies)
-	case Effect:
-		if m.firstEffect == 0 {
-			m.firstEffect = r.At
-		}
-	case Acked:
-		if m.firstAck == 0 {
-			m.firstAck = r.At
-		}
-		m.acks++
 	}
 }
 
-func (m *message) addDelivery(r *Record, copies int) {
-	if m.deliveries == 0 {
-		m.firstDelivery = r.At
-	}
-	m.deliveries++
-	if m.firstAck != 0 {
-		m.afterAck++
-	}
-	if copies == 1 {
-		return
-	}
-	consumer := int64(r.Process)<<32 | int64(r.Arg)
-	for _, s := range m.seenBy {
-		if s.consumer == consumer {
-			return
+// mark writes what the Input says into the messages, in place of what an
+// earlier one said.
+func (t *Tally) mark() {
+	for p := range t.pages {
+		for i := range t.pages[p].brief {
+			t.pages[p].brief[i].flags &^= fromInput
 		}
 	}
-	m.seenBy = append(m.seenBy, sighting{consumer, r.At})
+	for _, m := range t.long {
+		m.effects, m.remaining, m.dead, m.dropped = 0, false, false, false
+	}
+	for s, effects := range t.Input.Effects {
+		if effects <= 0 {
+			continue
+		}
+		n := t.find(s)
+		if b := t.brief(n); effects == 1 && b.flags&isLong == 0 && b.flags&hasEffect == 0 {
+			b.flags |= hasEffect
+			continue
+		}
+		t.lengthen(n).effects += int64(effects)
+	}
+	for _, m := range []struct {
+		ids  []string
+		flag uint16
+	}{{t.Input.Remaining, isRemaining}, {t.Input.DeadLettered, isDead}, {t.Input.Dropped, isDropped}} {
+		for _, s := range m.ids {
+			n := t.find(s)
+			t.brief(n).flags |= m.flag
+		}
+	}
+	for n, m := range t.long {
+		flags := t.brief(n).flags
+		m.remaining, m.dead, m.dropped = flags&isRemaining != 0, flags&isDead != 0, flags&isDropped != 0
+	}
 }
 
-// faults lists what cannot be if the ledger is complete and its order rules
-// were kept.
-func (t *tallied) faults(effectsGiven bool) []error {
-	var noIntent, tooMany, early, unseenAck, unseenEffect int
-	for _, m := range t.messages {
-		outcomes := m.accepted + m.rejected + m.unknown
-		switch {
-		case !m.sent() && outcomes > 0:
-			noIntent++
-		case outcomes > m.intents:
-			tooMany++
-		case m.sent() && m.deliveries > 0 && m.firstDelivery < m.intended:
-			early++
-		}
-		if m.acks > m.deliveries {
-			unseenAck++
-		}
-		if effectsGiven && m.effects > 0 && m.deliveries == 0 {
-			unseenEffect++
-		}
+func (t *Tally) find(s string) row {
+	id := idOf(s)
+	return t.row(t.stream(streamID{id.Trial, id.Producer, id.Incarnation}), id)
+}
+
+// countEffects replaces the effects of a message where the Input has none.
+func (t *Tally) countEffects(m *message) {
+	switch {
+	case t.Input.Effects != nil:
+	case t.Input.CountEffects:
+		m.effects = m.effectRecords
+	default:
+		m.effects = min(1, m.deliveries)
 	}
-	var errs []error
-	for _, f := range []struct {
-		n    int
-		what string
-	}{
-		{noIntent, "with an outcome and no intent"},
-		{tooMany, "with more outcomes than intents"},
-		{early, "delivered before they were sent"},
-		{unseenAck, "acked more often than delivered"},
-		{unseenEffect, "with an effect and no delivery"},
-	} {
-		if f.n > 0 {
-			errs = append(errs, fmt.Errorf("%d messages %s: the ledger is incomplete", f.n, f.what))
-		}
-	}
-	return errs
 }
