@@ -3,11 +3,13 @@ package load
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"queuelab/bench/ledger"
 	"queuelab/queue"
 )
 
@@ -33,6 +35,38 @@ func BenchmarkGeneratorInFlight(b *testing.B) {
 	}
 }
 
+// BenchmarkGeneratorRecorded has each message in a ledger.
+func BenchmarkGeneratorRecorded(b *testing.B) {
+	for _, rate := range []float64{50_000, 100_000} {
+		b.Run(fmt.Sprintf("%.0f", rate), func(b *testing.B) {
+			w, err := ledger.Create(filepath.Join(b.TempDir(), "ledger"), 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer w.Close()
+			p := ledger.RecordPublisher(fake(func(context.Context, []queue.Message) error { return nil }), w)
+			benchmarkGenerator(b, Generator{Pacer: Constant(rate), Publisher: p, Message: Source{Size: 100}.Messages(), MaxInFlight: 4096})
+		})
+	}
+}
+
+// BenchmarkWall is the wall of a flash sale, 5,000 buyers within 200 ms: run it
+// with -benchtime=5000x.
+func BenchmarkWall(b *testing.B) {
+	for _, answer := range []time.Duration{0, 20 * time.Millisecond} {
+		b.Run(answer.String(), func(b *testing.B) {
+			p := fake(func(context.Context, []queue.Message) error {
+				if answer > 0 {
+					time.Sleep(answer)
+				}
+				return nil
+			})
+			shape := mustParse(b, "spike:silence=100ms,wall=5000/200ms,tail=100", 0)
+			benchmarkGenerator(b, Generator{Pacer: shape, Publisher: p, Message: Source{Size: 100}.Messages(), MaxInFlight: 8192})
+		})
+	}
+}
+
 func benchmarkGenerator(b *testing.B, g Generator) {
 	g.Count = uint64(b.N)
 	b.ReportAllocs()
@@ -44,6 +78,7 @@ func benchmarkGenerator(b *testing.B, g Generator) {
 	b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-ns/op")
 	b.ReportMetric(float64(s.P99Lateness)/1e3, "p99-µs")
 	b.ReportMetric(float64(s.MaxLateness)/1e3, "max-µs")
+	b.ReportMetric(float64(s.P50Lateness)/1e3, "p50-µs")
 	b.ReportMetric(100*s.Achieved/s.Offered, "%held")
 }
 

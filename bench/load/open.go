@@ -81,7 +81,7 @@ func RunAll(ctx context.Context, gs ...Generator) (Stats, error) {
 			return Stats{}, errors.New("load: a generator needs a pacer, a publisher and messages")
 		}
 		g.defaults(now)
-		runs[i] = &openRun{Generator: g, meter: m, calls: make(chan call)}
+		runs[i] = newOpenRun(g, m)
 	}
 	var producers sync.WaitGroup
 	for _, r := range runs {

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -72,7 +73,7 @@ func TestAPlanThatWasNotHeldSaysWhatItAchieved(t *testing.T) {
 		{"one that keeps up with a ramp", "ramp:1-100/10s", 10 * time.Millisecond, 800, 0, ""},
 		{"one that takes half", "constant:100", slow, 1000, 0, "offered 100/s, sent 50/s: what was due within 9.99s took 19."},
 		{"one that takes half until the end", "constant:100", slow, 0, 10 * time.Second, "offered 100/s, sent 50/s: "},
-		{"one that takes nothing more", "constant:100", stuck, 0, 10 * time.Second, "994 of the 999 messages that were due were not sent"},
+		{"one that takes nothing more", "constant:100", stuck, 0, 10 * time.Second, "offered 100/s, sent 0/s: 994 of the 999 messages that were due were not sent"},
 		{"a ramp that outgrows it", "ramp:1-99/10s", slow, 0, 10 * time.Second, "offered 50/s, sent 38/s"},
 		{"a silence to the end", "spike:silence=1m,wall=1/1s,tail=1", 0, 0, time.Second, "no message was due"},
 		{"an end between two messages", "constant:1", 0, 0, 2500 * time.Millisecond, ""},
@@ -204,6 +205,31 @@ func TestSendersAreReused(t *testing.T) {
 			t.Errorf("got %d goroutines, %+v, %v, want the one sender that is ever busy", most-before, s, err)
 		}
 	})
+}
+
+func TestAllThatIsDueAtOnceIsSentAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := fake(func(context.Context, []queue.Message) error { time.Sleep(time.Second); return nil })
+		s, err := Run(t.Context(), Generator{Pacer: Constant(math.Inf(1)), Publisher: p, Message: Source{}.Messages(), Count: 500, wait: fakeClockWait})
+		if held, reason := s.Held(); err != nil || !held || s.MaxLateness != 0 || s.Sent != 500 || s.Offered != 0 {
+			t.Errorf("got %+v, %v, %s, want 500 on time", s, err, reason)
+		}
+	})
+}
+
+// Where the plan is behind there is always one more call than senders: that
+// must not start thousands of them.
+func TestAPlanThatIsBehindStartsNoMoreSendersThanCanRun(t *testing.T) {
+	var most atomic.Int64
+	p := fake(func(context.Context, []queue.Message) error {
+		most.Store(max(most.Load(), int64(runtime.NumGoroutine())))
+		return nil
+	})
+	before := int64(runtime.NumGoroutine())
+	s, err := Run(t.Context(), Generator{Pacer: Constant(MaxRate), Publisher: p, Message: Source{}.Messages(), Count: 20_000, MaxInFlight: 20_000})
+	if err != nil || s.Sent != 20_000 || s.Accepted != 20_000 || most.Load()-before > 200 {
+		t.Errorf("got %d goroutines, %+v, %v, want all sent by a few", most.Load()-before, s, err)
+	}
 }
 
 // A sender's calls share a context, which must not shorten the time-out of any

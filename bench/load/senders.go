@@ -2,21 +2,26 @@ package load
 
 import (
 	"context"
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"queuelab/bench/ledger"
 	"queuelab/queue"
 )
 
 // openRun is a Generator at work. One goroutine waits for the due times and
-// hands each call to a sender. The senders are reused, and there are as many as
-// calls were ever in flight at once: the one that keeps the time never waits
-// for a queue, a meter or a ledger.
+// queues each call for the senders, which are reused: the one that keeps the
+// time never waits for a queue, a meter or a ledger. A call that is queued has
+// a slot already, so that it waits for a processor and nothing else.
 type openRun struct {
 	Generator
 	meter   *meter
-	calls   chan call // to a sender that is idle
+	slots   chan struct{} // of MaxInFlight: one for each call that is queued or has no answer
+	calls   chan call
 	senders sync.WaitGroup
+	ready   atomic.Int64 // senders that are not in Publish: they take what is queued
+	cores   int64
 
 	sent    uint64 // messages handed to senders
 	stopped int64  // when the schedule ended, as of ledger.Now
@@ -28,17 +33,26 @@ type call struct {
 	due          int64 // of its last message
 }
 
+func newOpenRun(g Generator, m *meter) *openRun {
+	return &openRun{
+		Generator: g, meter: m, cores: int64(runtime.GOMAXPROCS(0)),
+		slots: make(chan struct{}, g.MaxInFlight), calls: make(chan call, g.MaxInFlight),
+	}
+}
+
 func (r *openRun) run(ctx context.Context) {
-	started := 0
+	base := context.WithoutCancel(ctx)
 	for r.sent < r.total() {
 		c := call{first: r.sent, count: min(uint64(r.Batch), r.total()-r.sent)}
 		if c.due = r.due(c.first + c.count - 1); c.due == neverDue {
 			<-ctx.Done()
 			break
 		}
-		if r.wait(ctx, c.due) != nil || !r.hand(ctx, c, &started) {
+		if r.wait(ctx, c.due) != nil || !acquire(ctx, r.slots) {
 			break
 		}
+		r.calls <- c // has room, as there was a slot
+		r.grow(base)
 		r.sent += c.count
 	}
 	r.stopped = ledger.Now()
@@ -46,38 +60,46 @@ func (r *openRun) run(ctx context.Context) {
 	r.senders.Wait()
 }
 
-// hand gives a call to an idle sender, or to a new one where none is idle. Once
-// there are MaxInFlight it waits, and returns false when ctx ended meanwhile.
-func (r *openRun) hand(ctx context.Context, c call, started *int) bool {
+// grow starts a sender where there are more calls than senders to take them,
+// and fewer than processors to run on. It is asked after each call is queued
+// and after each sender stops being ready, so that none is left lying. More
+// would not be faster, and a plan that is behind would start thousands.
+func (r *openRun) grow(base context.Context) {
+	ready := r.ready.Load()
+	if ready < int64(len(r.calls)) && ready < r.cores {
+		r.ready.Add(1)
+		r.senders.Go(func() { r.send(base) })
+	}
+}
+
+func acquire(ctx context.Context, slots chan<- struct{}) bool {
 	select {
-	case r.calls <- c:
+	case slots <- struct{}{}:
 		return true
 	default:
 	}
-	if *started < r.MaxInFlight {
-		*started++
-		r.senders.Go(func() { r.send(context.WithoutCancel(ctx), c) })
-		return true
-	}
 	select {
-	case r.calls <- c:
+	case slots <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// send publishes c, and then whatever else comes.
-func (r *openRun) send(base context.Context, c call) {
+// send publishes what is queued.
+func (r *openRun) send(base context.Context) {
 	// One context with a time-out serves all calls that begin within a small
 	// part of it. The due times are asked for before Publish returns, so that
 	// one function does for all calls of a sender.
+	var c call
 	due := func(i int) int64 { return r.due(c.first + uint64(i)) }
 	var ctx context.Context
 	var renew int64
 	cancel := context.CancelFunc(func() {})
 	defer func() { cancel() }()
-	for more := true; more; c, more = <-r.calls {
+	for c = range r.calls {
+		r.ready.Add(-1)
+		r.grow(base)
 		msgs := make([]queue.Message, c.count) // the publisher may keep it
 		for i := range msgs {
 			msgs[i] = r.Message(c.first + uint64(i))
@@ -90,7 +112,9 @@ func (r *openRun) send(base context.Context, c call) {
 			ctx, renew = ledger.WithDue(limited, due), sent+int64(r.Timeout/timeoutParts)
 		}
 		err := r.Publisher.Publish(ctx, msgs...)
+		<-r.slots
 		r.meter.record(sent, sent-c.due, len(msgs), err)
+		r.ready.Add(1)
 	}
 }
 
