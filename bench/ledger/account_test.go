@@ -311,31 +311,6 @@ func TestOrderIsJudgedPerKeyAndOnlyBetweenPublishesThatDidNotOverlap(t *testing.
 	})
 }
 
-func TestLatenciesCountFromDueWithinTheWindow(t *testing.T) {
-	h := faultless()
-	h.From, h.To = 5000, 15_000
-	r := h.account()
-	for _, c := range []struct {
-		name      string
-		got, want int64
-	}{
-		{"publish n", r.Publish.TotalCount(), 10}, {"publish max", r.Publish.Max(), 20},
-		{"end to end n", r.EndToEnd.TotalCount(), 10}, {"end to end max", r.EndToEnd.Max(), 30},
-		{"publish from send", r.PublishFromSend.Max(), 10}, {"end to end from send", r.EndToEndFromSend.Max(), 20},
-		{"lateness", r.Lateness.Max(), 10}, {"out of range", r.OutOfRange, 0},
-	} {
-		if c.got != c.want {
-			t.Errorf("%s: got %d, want %d", c.name, c.got, c.want)
-		}
-	}
-	h.find(7, Intent).Due = 7015 // sent before it was due
-	h.find(8, Delivered).At = 8030 + 2*longest
-	r = h.account() // its effect now comes before its delivery
-	if r.OutOfRange != 4 || r.Lateness.TotalCount() != 9 {
-		t.Errorf("got %d out of range and %d latenesses, want 4 and 9", r.OutOfRange, r.Lateness.TotalCount())
-	}
-}
-
 func TestAnUnbalancedAccountIsAnError(t *testing.T) {
 	sound := Counts{Sent: 10, Accepted: 7, Rejected: 1, Unknown: 2, Lost: 1, Stranded: 1, DeadLettered: 1, PolicyDropped: 1}
 	if err := balance(sound, 3); err != nil {

@@ -93,6 +93,14 @@ func FormatID(id ID) string {
 // ParseID reads what FormatID wrote. Any other spelling of the same numbers is
 // an error, so that one message never has two ids.
 func ParseID(s string) (ID, error) {
+	id, err := parseID(s)
+	if err == nil && id.Trial == foreignTrial {
+		return ID{}, fmt.Errorf("message id %q: trial %d is reserved", s, id.Trial)
+	}
+	return id, err
+}
+
+func parseID(s string) (ID, error) {
 	var fields [4]uint64
 	rest := s
 	for i, most := range [...]uint64{math.MaxUint32, math.MaxUint16, math.MaxUint16, math.MaxUint64} {
@@ -111,11 +119,7 @@ func ParseID(s string) (ID, error) {
 	if rest != "" {
 		return ID{}, fmt.Errorf("message id %q: has more than four numbers", s)
 	}
-	id := ID{Trial: uint32(fields[0]), Producer: uint16(fields[1]), Incarnation: uint16(fields[2]), Seq: fields[3]}
-	if id.Trial == foreignTrial {
-		return ID{}, fmt.Errorf("message id %q: trial %d is reserved", s, id.Trial)
-	}
-	return id, nil
+	return ID{Trial: uint32(fields[0]), Producer: uint16(fields[1]), Incarnation: uint16(fields[2]), Seq: fields[3]}, nil
 }
 
 // cutNumber cuts a decimal number up to most from s. It is written by hand, as
@@ -133,9 +137,10 @@ func cutNumber(s string, most uint64) (n uint64, rest string, ok bool) {
 }
 
 // idOf is ParseID for ids that may come from anywhere: a foreign one still gets
-// an identity of its own, so that it shows as a phantom.
+// an identity of its own, so that it shows as a phantom. What FormatID makes of
+// a foreign id is that id again.
 func idOf(s string) ID {
-	id, err := ParseID(s)
+	id, err := parseID(s)
 	if err != nil {
 		h := fnv.New64a()
 		h.Write([]byte(s))

@@ -11,23 +11,23 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
 )
 
-// Stamp is when one message reached each stage, counted from when the first
-// message of its file was due; Absent where it did not.
+// Stamp is when one message reached each stage, in nanoseconds from when the
+// first message of its file was due; NoStamp where it did not. Due and Sent are
+// always there.
 type Stamp struct {
-	N         int // counted from 0, in order of Due
-	Due       time.Duration
-	Sent      time.Duration // the first intent
-	Accepted  time.Duration // the first accepted outcome
-	Delivered time.Duration // the first delivery
-	Effect    time.Duration // the first Effect record
-	Acked     time.Duration // the first ack's return
+	N         int   // counted from 0, in order of Due
+	Due       int64 // when it should have been sent
+	Sent      int64 // the first intent
+	Accepted  int64 // the first accepted outcome
+	Delivered int64 // the first delivery
+	Effect    int64 // the first Effect record
+	Acked     int64 // the first ack's return
 }
 
-// Absent stands in a Stamp for a stage that was not reached.
-const Absent = time.Duration(math.MinInt64)
+// NoStamp stands in a Stamp for a stage that was not reached.
+const NoStamp = math.MinInt64
 
 // MaxStamps is how many stamps a file may have: who reads one holds them all.
 const MaxStamps = 1 << 22
@@ -68,11 +68,11 @@ func StampsOf(in Input) iter.Seq[Stamp] {
 }
 
 func (m *message) stamp(n int, start int64) Stamp {
-	since := func(seen, at int64) time.Duration {
+	since := func(seen, at int64) int64 {
 		if seen == 0 {
-			return Absent
+			return NoStamp
 		}
-		return time.Duration(at - start)
+		return at - start
 	}
 	return Stamp{
 		N: n, Due: since(1, m.due), Sent: since(1, m.intended), Accepted: since(m.accepted, m.acceptedAt),
@@ -82,35 +82,39 @@ func (m *message) stamp(n int, start int64) Stamp {
 
 const stampsHeader = "n,due,sent,accepted,delivered,effect,acked"
 
-func (s *Stamp) times() [6]*time.Duration {
-	return [...]*time.Duration{&s.Due, &s.Sent, &s.Accepted, &s.Delivered, &s.Effect, &s.Acked}
+func (s *Stamp) times() [6]*int64 {
+	return [...]*int64{&s.Due, &s.Sent, &s.Accepted, &s.Delivered, &s.Effect, &s.Acked}
 }
 
 // WriteStamps writes stamps as gzip-compressed CSV: a header, and a line for
 // each, with times in microseconds with three decimals, empty where absent. More
 // than MaxStamps are an error, and the file is then of no use.
 func WriteStamps(w io.Writer, stamps iter.Seq[Stamp]) error {
+	if err := writeStamps(w, stamps, MaxStamps); err != nil {
+		return fmt.Errorf("write stamps: %w", err)
+	}
+	return nil
+}
+
+func writeStamps(w io.Writer, stamps iter.Seq[Stamp], most int) error {
 	packed := gzip.NewWriter(w)
 	out := bufio.NewWriter(packed)
 	out.WriteString(stampsHeader + "\n")
 	line := make([]byte, 0, longestLine)
 	written := 0
 	for s := range stamps {
-		if written++; written > MaxStamps {
-			return fmt.Errorf("write stamps: more than %d messages", MaxStamps)
+		if written++; written > most {
+			return fmt.Errorf("more than %d messages", most)
 		}
 		line = strconv.AppendInt(line[:0], int64(s.N), 10)
 		for _, at := range s.times() {
 			line = appendMicros(append(line, ','), *at)
 		}
 		if _, err := out.Write(append(line, '\n')); err != nil {
-			return fmt.Errorf("write stamps: %w", err)
+			return err
 		}
 	}
-	if err := errors.Join(out.Flush(), packed.Close()); err != nil {
-		return fmt.Errorf("write stamps: %w", err)
-	}
-	return nil
+	return errors.Join(out.Flush(), packed.Close())
 }
 
 // longestLine is more than a line of any seven numbers takes.
@@ -120,35 +124,42 @@ const longestLine = 256
 // anything else is an error, and so is one of more than MaxStamps: what it may
 // take in memory is bounded, whatever it unpacks to.
 func ReadStamps(r io.Reader) ([]Stamp, error) {
-	packed, err := gzip.NewReader(r)
+	stamps, err := readStamps(r, MaxStamps)
 	if err != nil {
 		return nil, fmt.Errorf("read stamps: %w", err)
+	}
+	return stamps, nil
+}
+
+func readStamps(r io.Reader, most int) ([]Stamp, error) {
+	packed, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, err
 	}
 	lines := bufio.NewScanner(bufio.NewReader(packed))
 	lines.Buffer(make([]byte, longestLine), longestLine)
 	var stamps []Stamp
-	lineless := true
-	for n := 0; lines.Scan(); n++ {
-		lineless = false
+	n := 0
+	for ; lines.Scan(); n++ {
 		switch {
 		case n == 0 && lines.Text() != stampsHeader:
-			return nil, fmt.Errorf("read stamps: the header is not %q", stampsHeader)
+			return nil, fmt.Errorf("the header is not %q", stampsHeader)
 		case n == 0:
 			continue
-		case n > MaxStamps:
-			return nil, fmt.Errorf("read stamps: more than %d messages", MaxStamps)
+		case n > most:
+			return nil, fmt.Errorf("more than %d messages", most)
 		}
 		s, err := parseStamp(lines.Bytes())
 		if err != nil {
-			return nil, fmt.Errorf("read stamps: line %d: %w", n+1, err)
+			return nil, fmt.Errorf("line %d: %w", n+1, err)
 		}
 		stamps = append(stamps, s)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read stamps: %w", err)
+		return nil, err
 	}
-	if lineless {
-		return nil, errors.New("read stamps: the file is empty")
+	if n == 0 {
+		return nil, errors.New("the file is empty")
 	}
 	return stamps, nil
 }
@@ -171,28 +182,28 @@ func parseStamp(line []byte) (Stamp, error) {
 	switch {
 	case rest != "":
 		return s, fmt.Errorf("want the fields %s", stampsHeader)
-	case s.Due == Absent || s.Sent == Absent:
+	case s.Due == NoStamp || s.Sent == NoStamp:
 		return s, errors.New("a message without its due time or its sending")
 	}
 	return s, nil
 }
 
-func appendMicros(b []byte, d time.Duration) []byte {
-	if d == Absent {
+func appendMicros(b []byte, ns int64) []byte {
+	if ns == NoStamp {
 		return b
 	}
-	if d < 0 {
-		b, d = append(b, '-'), -d
+	if ns < 0 {
+		b, ns = append(b, '-'), -ns
 	}
-	b = strconv.AppendInt(b, int64(d/1000), 10)
-	ns := d % 1000
+	b = strconv.AppendInt(b, ns/1000, 10)
+	ns %= 1000
 	return append(b, '.', byte('0'+ns/100), byte('0'+ns/10%10), byte('0'+ns%10))
 }
 
 // cutMicros cuts a time as appendMicros writes it from s, or an absent one.
-func cutMicros(s string) (time.Duration, string, bool) {
+func cutMicros(s string) (ns int64, rest string, ok bool) {
 	if s == "" || s[0] == ',' {
-		return Absent, s, true
+		return NoStamp, s, true
 	}
 	negative := s[0] == '-'
 	if negative {
@@ -202,19 +213,19 @@ func cutMicros(s string) (time.Duration, string, bool) {
 	if !ok || len(rest) < 4 || rest[0] != '.' {
 		return 0, s, false
 	}
-	d := time.Duration(us)
+	ns = int64(us)
 	for i := 1; i <= 3; i++ {
 		digit := rest[i] - '0'
 		if digit > 9 {
 			return 0, s, false
 		}
-		d = 10*d + time.Duration(digit)
+		ns = 10*ns + int64(digit)
 	}
-	if d < 0 { // beyond what a Duration holds
+	if ns < 0 { // beyond what an int64 holds
 		return 0, s, false
 	}
 	if negative {
-		d = -d
+		ns = -ns
 	}
-	return d, rest[4:], true
+	return ns, rest[4:], true
 }
