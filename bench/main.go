@@ -21,6 +21,7 @@ import (
 type cli struct {
 	Run       runCmd       `cmd:"" help:"Measure: latency, throughput, loss and duplicates under kills, and a real sale."`
 	Calibrate calibrateCmd `cmd:"" help:"Prove the harness: queues with known faults, and what it reports of them."`
+	Peers     peersCmd     `cmd:"" help:"Measure our backends side by side with each broker's own load tool."`
 	Report    reportCmd    `cmd:"" help:"Print and rewrite the reports of a result directory."`
 	List      listCmd      `cmd:"" help:"List backends, settings, tests and faults, with what each promises."`
 	Doctor    doctorCmd    `cmd:"" help:"Tell what this machine has, what is missing and how to get it."`
@@ -29,6 +30,8 @@ type cli struct {
 
 	Node  nodeCmd  `cmd:"" hidden:""`
 	Guard guardCmd `cmd:"" hidden:""`
+
+	PeersSide peersSideCmd `cmd:"" hidden:""`
 
 	Readme readmeCmd `cmd:"" hidden:"" help:"Regenerate the tables of the READMEs, on the real brokers."`
 }
