@@ -101,6 +101,8 @@ type closedRun struct {
 }
 
 func (r *closedRun) send(ctx context.Context) {
+	t := r.meter.tally()
+	defer t.flush()
 	for r.awaitWindow(ctx) {
 		first := r.next.Add(uint64(r.Batch)) - uint64(r.Batch)
 		if first >= r.Count {
@@ -113,7 +115,7 @@ func (r *closedRun) send(ctx context.Context) {
 		r.pending.Add(int64(len(msgs)))
 		sent := ledger.Now()
 		err := r.Publisher.Publish(r.calls, msgs...)
-		accepted := r.meter.record(sent, 0, len(msgs), err)
+		accepted := t.record(sent, 0, len(msgs), err)
 		if err == nil {
 			continue
 		}

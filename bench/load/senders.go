@@ -97,6 +97,8 @@ func (r *openRun) send(base context.Context) {
 	var renew int64
 	cancel := context.CancelFunc(func() {})
 	defer func() { cancel() }()
+	t := r.meter.tally()
+	defer t.flush()
 	for c = range r.calls {
 		r.ready.Add(-1)
 		r.grow(base)
@@ -113,7 +115,7 @@ func (r *openRun) send(base context.Context) {
 		}
 		err := r.Publisher.Publish(ctx, msgs...)
 		<-r.slots
-		r.meter.record(sent, sent-c.due, len(msgs), err)
+		t.record(sent, sent-c.due, len(msgs), err)
 		r.ready.Add(1)
 	}
 }

@@ -90,10 +90,11 @@ func (s *Stats) judge(runs []*openRun) {
 	}
 }
 
-// meter collects Stats from concurrent calls.
+// meter collects Stats from concurrent senders, each through a tally of its own.
 type meter struct {
 	mu       sync.Mutex
 	s        Stats
+	failed   int64 // when the call of s.Err began
 	lateness *hdrhistogram.Histogram
 }
 
@@ -101,29 +102,57 @@ func newMeter() *meter {
 	return &meter{lateness: hdrhistogram.New(1, int64(time.Hour), 3)}
 }
 
+// tally keeps what one sender did until it is worth a lock: senders that met at
+// a lock after every call would wait for each other, and not be ready to send.
+// It must be flushed in the end.
+type tally struct {
+	meter *meter
+	calls []outcome
+}
+
+type outcome struct {
+	sent, late  int64
+	n, accepted int64
+	err         error
+}
+
+func (m *meter) tally() *tally { return &tally{meter: m, calls: make([]outcome, 0, 64)} }
+
 // record returns how many of the call's messages were accepted.
-func (m *meter) record(sent, late int64, n int, err error) int64 {
+func (t *tally) record(sent, late int64, n int, err error) int64 {
 	accepted := int64(0)
 	for i := range n {
 		if queue.OutcomeOf(err, i) == queue.Accepted {
 			accepted++
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.s.Sent == 0 {
-		m.s.First, m.s.Last = sent, sent
-	}
-	m.s.First, m.s.Last = min(m.s.First, sent), max(m.s.Last, sent)
-	m.s.Sent += int64(n)
-	m.s.Accepted += accepted
-	m.s.MaxLateness = max(m.s.MaxLateness, time.Duration(late))
-	_ = m.lateness.RecordValues( // clamped into its range
-		min(max(late, 0), int64(time.Hour)), int64(n))
-	if m.s.Err == "" && err != nil {
-		m.s.Err = err.Error()
+	t.calls = append(t.calls, outcome{sent, late, int64(n), accepted, err})
+	if len(t.calls) == cap(t.calls) {
+		t.flush()
 	}
 	return accepted
+}
+
+func (t *tally) flush() {
+	m := t.meter
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range t.calls {
+		if m.s.Sent == 0 {
+			m.s.First, m.s.Last = c.sent, c.sent
+		}
+		m.s.First, m.s.Last = min(m.s.First, c.sent), max(m.s.Last, c.sent)
+		m.s.Sent += c.n
+		m.s.Accepted += c.accepted
+		m.s.MaxLateness = max(m.s.MaxLateness, time.Duration(c.late))
+		_ = m.lateness.RecordValues( // clamped into its range
+			min(max(c.late, 0), int64(time.Hour)), c.n)
+		if c.err != nil && (m.s.Err == "" || c.sent < m.failed) {
+			m.s.Err, m.failed = c.err.Error(), c.sent
+		}
+	}
+	clear(t.calls) // lets go of the errors
+	t.calls = t.calls[:0]
 }
 
 func (m *meter) stats() Stats {

@@ -21,6 +21,11 @@ const (
 // waitUntil returns at until, as of ledger.Now, never earlier, or with
 // ctx.Err() once ctx has ended.
 func waitUntil(ctx context.Context, until int64) error {
+	if ledger.Now() < until {
+		// Whoever was just given something to do begins on this thread, with no
+		// other to be woken: a sleep in the kernel takes the processor along.
+		runtime.Gosched()
+	}
 	for {
 		left := time.Duration(until - ledger.Now())
 		switch {
