@@ -280,6 +280,7 @@ func TestOrderIsJudgedPerKeyAndOnlyBetweenPublishesThatDidNotOverlap(t *testing.
 		{"one that jumped the queue makes all before it late", []m{{0, 1, 10, 0}, {2, 3, 11, 0}, {4, 5, 9, 0}}, "aaa", 2},
 		{"other keys do not count", []m{{0, 1, 20, 0}, {2, 3, 11, 0}, {4, 5, 21, 0}}, "aba", 0},
 		{"concurrent publishes have no order", []m{{0, 5, 20, 0}, {2, 3, 11, 0}}, "aa", 0},
+		{"what arrived at once has no order", []m{{4, 5, 10, 0}, {0, 1, 10, 0}}, "aa", 0},
 		{"messages of one call are in order", []m{{0, 5, 20, 1}, {0, 5, 19, 1}, {0, 5, 21, 1}}, "aaa", 1},
 		{"concurrent calls have no order", []m{{0, 5, 20, 1}, {0, 5, 21, 1}, {1, 5, 10, 2}, {1, 5, 11, 2}}, "aaaa", 0},
 	} {
