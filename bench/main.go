@@ -21,6 +21,8 @@ import (
 type cli struct {
 	Run       runCmd       `cmd:"" help:"Measure: latency, throughput, loss and duplicates under kills, and a real sale."`
 	Calibrate calibrateCmd `cmd:"" help:"Prove the harness: queues with known faults, and what it reports of them."`
+	Compare   compareCmd   `cmd:"" help:"Tell whether two results differ by more than chance; with a budget, a gate for CI."`
+	AB        abCmd        `cmd:"" name:"ab" help:"Measure two settings in turn, in pairs, and compare them."`
 	Peers     peersCmd     `cmd:"" help:"Measure our backends side by side with each broker's own load tool."`
 	Report    reportCmd    `cmd:"" help:"Print and rewrite the reports of a result directory."`
 	List      listCmd      `cmd:"" help:"List backends, settings, tests and faults, with what each promises."`

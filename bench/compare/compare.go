@@ -21,12 +21,14 @@ const DefaultAlpha = 0.05
 type Options struct {
 	Alpha float64 // 0: DefaultAlpha
 	Force bool    // compare what is incomparable, too
+	FDR   bool    // alpha is the share of false ones among the differences found, not among the tests
 }
 
 // Comparison is what Compare found.
 type Comparison struct {
 	Schema      int          `json:"schema"`
 	Alpha       float64      `json:"alpha"`
+	FDR         bool         `json:"fdr"` // see Options
 	A           Source       `json:"a"`
 	B           Source       `json:"b"`
 	Paired      bool         `json:"paired"`      // both are settings of one run, interleaved in rounds
@@ -78,7 +80,7 @@ func Compare(a, b Side, o Options) (Comparison, error) {
 		o.Alpha = DefaultAlpha
 	}
 	c := Comparison{
-		Schema: Schema, Alpha: o.Alpha, A: source(a), B: source(b), Differences: []Difference{}, Warnings: []string{},
+		Schema: Schema, Alpha: o.Alpha, FDR: o.FDR, A: source(a), B: source(b), Differences: []Difference{}, Warnings: []string{},
 		Cells: []Cell{}, OnlyInA: []string{}, OnlyInB: []string{},
 	}
 	if (a.Setting == "") != (b.Setting == "") {
@@ -117,16 +119,21 @@ func Compare(a, b Side, o Options) (Comparison, error) {
 		c.Warnings = append(c.Warnings, "the conditions make these numbers incomparable, and the comparison was forced: a difference below may be that of the conditions")
 	}
 	for _, k := range keys {
-		cell := c.cell(k, cellsA[k], cellsB[k])
+		c.Cells = append(c.Cells, c.cell(k, cellsA[k], cellsB[k]))
+	}
+	if c.FDR {
+		c.together()
+	}
+	for _, cell := range c.Cells {
 		for _, r := range cell.Rows {
-			if r.Verdict == Better || r.Verdict == Worse || r.Verdict == Same {
+			switch r.Verdict {
+			case Better, Worse:
+				c.Found++
+				c.Tested++
+			case Same:
 				c.Tested++
 			}
-			if r.Verdict == Better || r.Verdict == Worse {
-				c.Found++
-			}
 		}
-		c.Cells = append(c.Cells, cell)
 	}
 	return c, nil
 }

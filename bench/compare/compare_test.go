@@ -122,6 +122,76 @@ func TestMoreIsBetterOnlyForRates(t *testing.T) {
 	}
 }
 
+// abOf is a result of ab, and its two sides.
+func abOf(cellsA, cellsB []trial.Cell) (a, b Side) {
+	all := []trial.Cell{}
+	for label, cells := range map[string][]trial.Cell{"A": cellsA, "B": cellsB} {
+		for _, c := range cells {
+			c.Setting += "#" + label
+			all = append(all, c)
+		}
+	}
+	both := Of("R", resultOf("ab", monday, all...))
+	return both.Choose("redis-streams/s#A"), both.Choose("redis-streams/s#B")
+}
+
+func TestTestsCorrectedTogetherFindNothingWhereNothingDiffers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 11))
+	const rounds = 150
+	alone, together := 0, 0
+	for range rounds {
+		cells := func() []trial.Cell {
+			out := []trial.Cell{}
+			for _, test := range []string{trial.TestThroughput, trial.TestScalingBatch, trial.TestScalingPayload, trial.TestScalingConsumers, trial.TestScalingConnections} {
+				c := cellOf("s", test, rates(draw(rng, 10, 1000, 0.1))...)
+				c.LoopModel = "closed"
+				out = append(out, c)
+			}
+			return out
+		}
+		a, b := abOf(cells(), cells())
+		if compared(t, a, b, Options{}).Found > 0 {
+			alone++
+		}
+		if compared(t, a, b, Options{FDR: true}).Found > 0 {
+			together++
+		}
+	}
+	t.Logf("of %d runs of five tests, %d found something alone, %d together", rounds, alone, together)
+	if low, _ := stat.ClopperPearson(together, rounds); low > DefaultAlpha {
+		t.Errorf("got a false alarm in %d of %d runs, want 5 %%", together, rounds)
+	}
+	if low, _ := stat.ClopperPearson(alone, rounds); low < 0.1 {
+		t.Errorf("got a false alarm in %d of %d runs without the correction: it corrects nothing", alone, rounds)
+	}
+}
+
+func TestMetricsThatAreWorseTogetherAreFoundTogether(t *testing.T) {
+	// Seven pairs: their least p is 0.016, and five times that is beyond alpha.
+	x := []float64{1000, 1010, 1020, 1030, 1040, 1050, 1060}
+	y := []float64{1200, 1212, 1224, 1236, 1248, 1260, 1272}
+	a, b := abOf(
+		[]trial.Cell{cellOf("s", trial.TestLatency, latencies(x)...), cellOf("s", trial.TestThroughput, rates(x)...)},
+		[]trial.Cell{cellOf("s", trial.TestLatency, latencies(y)...), cellOf("s", trial.TestThroughput, rates(x)...)})
+	c := compared(t, a, b, Options{FDR: true})
+	for metric, want := range map[string]string{"endToEnd.p50": Worse, "endToEnd.p99": Worse, "publish.p50": Worse, "publish.p99": Worse, "ratePerSecond": Same} {
+		r := rowOf(c, metric)
+		if r.Verdict != want || *r.Adjusted < *r.P {
+			t.Errorf("%s: got %q with p %v, adjusted %v, want %q", metric, r.Verdict, *r.P, *r.Adjusted, want)
+		}
+	}
+	if r := rowOf(c, "endToEnd.p50"); math.Abs(*r.Adjusted-5.0/4/64) > 1e-9 {
+		t.Errorf("got an adjusted p of %v, want that of four in five", *r.Adjusted)
+	}
+	one, other := abOf(
+		[]trial.Cell{cellOf("s", trial.TestLatency, latencies(x)...), cellOf("s", trial.TestThroughput, rates(x)...)},
+		[]trial.Cell{cellOf("s", trial.TestLatency, latencies(x)...), cellOf("s", trial.TestThroughput, rates(y)...)})
+	c = compared(t, one, other, Options{FDR: true})
+	if r := rowOf(c, "ratePerSecond"); r.Verdict != Same || math.Abs(*r.Adjusted-5.0/64) > 1e-9 {
+		t.Errorf("got %q with %v, want one of five at five times its p", r.Verdict, *r.Adjusted)
+	}
+}
+
 func TestTooFewTrialsSaySoWhateverTheyHold(t *testing.T) {
 	a, b := sides(cellOf("s", trial.TestLatency, latencies([]float64{100, 101, 102})...), cellOf("s", trial.TestLatency, latencies([]float64{900, 901, 902})...))
 	c := compared(t, a, b, Options{})
@@ -256,7 +326,7 @@ func TestConditionsThatDiffer(t *testing.T) {
 		incomparable bool
 	}{
 		"profile":          {cell: func(c *trial.Cell) { c.Profile = trial.ProfileMemory }, what: "profile: disk-sync | memory", incomparable: true},
-		"load shape":       {cell: func(c *trial.Cell) { c.Load.Shape = "poisson:1000" }, what: "load: constant:1000 | poisson:1000", incomparable: true},
+		"load shape":       {cell: func(c *trial.Cell) { c.Load.Shape = "poisson:1000" }, what: "load shape: constant:1000 | poisson:1000", incomparable: true},
 		"offered rate":     {cell: func(c *trial.Cell) { c.RatePerSecond = 500 }, what: "offered rate: 1000 | 500", incomparable: true},
 		"payload":          {cell: func(c *trial.Cell) { c.PayloadBytes = 1000 }, what: "payload in bytes: 100 | 1000", incomparable: true},
 		"consumers":        {cell: func(c *trial.Cell) { c.Consumers = 4 }, what: "consumers: 1 | 4", incomparable: true},

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/url"
@@ -99,17 +100,7 @@ func cellFacts(c trial.Cell) []fact {
 	if c.LoopModel == "open" && c.Test == trial.TestLatency {
 		facts = append(facts, fact{what: "offered rate", value: strconv.FormatFloat(math.Round(c.RatePerSecond), 'f', 0, 64), incomparable: true})
 	}
-	load := trial.Load{}
-	if c.Load != nil {
-		load = *c.Load
-	}
-	for _, f := range []fact{
-		{what: "load", value: load.Shape}, {what: "payload", value: load.Payload}, {what: "keys", value: load.Keys},
-		{what: "producers", value: count(load.Producers)}, {what: "batch", value: count(load.Batch)},
-	} {
-		f.incomparable = true
-		facts = append(facts, f)
-	}
+	facts = append(facts, loadFacts(c.Load)...)
 	if c.Sale != nil && c.Valid > 0 { // sums over the trials
 		facts = append(facts, fact{what: "buyers", value: strconv.Itoa(c.Sale.Buyers / c.Valid), incomparable: true},
 			fact{what: "stock", value: strconv.Itoa(c.Sale.Stock / c.Valid), incomparable: true})
@@ -121,6 +112,31 @@ func cellFacts(c trial.Cell) []fact {
 		facts = append(facts, fact{what: "effective " + name, value: cmp.Or(value, `""`)})
 	}
 	slices.SortStableFunc(facts, func(a, b fact) int { return cmp.Compare(a.what, b.what) })
+	return facts
+}
+
+// loadFacts are all that the load consists of, by the names that it has in JSON:
+// whatever is added to a load makes loads differ.
+func loadFacts(l *trial.Load) []fact {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return nil // it holds nothing that could fail
+	}
+	var fields map[string]any
+	if json.Unmarshal(data, &fields) != nil {
+		return nil
+	}
+	// The cell has these itself, in older results too.
+	delete(fields, "payloadBytes")
+	delete(fields, "consumers")
+	var facts []fact
+	for name, v := range fields {
+		value := fmt.Sprint(v)
+		if value == "0" {
+			value = ""
+		}
+		facts = append(facts, fact{what: "load " + name, value: value, incomparable: true})
+	}
 	return facts
 }
 

@@ -1,8 +1,10 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"queuelab/bench/stat"
 	"queuelab/bench/trial"
@@ -39,10 +41,13 @@ type Row struct {
 	Greater        *float64       `json:"greater,omitempty"` // the effect's size: the chance that a trial of B is greater than one of A
 	Test           string         `json:"test"`
 	P              *float64       `json:"p,omitempty"`
-	LeastP         *float64       `json:"leastP,omitempty"` // that so many trials can give
+	LeastP         *float64       `json:"leastP,omitempty"`    // that so many trials can give
+	Adjusted       *float64       `json:"adjustedP,omitempty"` // where the tests were corrected together
 	Verdict        string         `json:"verdict"`
 	Noisy          string         `json:"noisy,omitempty"` // why a side must not be ranked by its median
 	Note           string         `json:"note,omitempty"`
+
+	rises bool // B tends to be greater
 }
 
 // Change is a difference with its interval at 95 %. With fewer than six trials
@@ -87,11 +92,11 @@ func (c *Comparison) row(m trial.Metric, a, b sample, paired bool) Row {
 	}
 	greater := stat.Greater(as, bs)
 	r.P, r.LeastP, r.Greater = &p, &least, &greater
-	rises := greater > 0.5
+	r.rises = greater > 0.5
 	if paired { // what the test goes by
-		rises = r.Difference.Value > 0 || r.Difference.Value == 0 && rises
+		r.rises = r.Difference.Value > 0 || r.Difference.Value == 0 && r.rises
 	}
-	r.judge(c.Alpha, rises)
+	r.judge(c.Alpha)
 	switch {
 	case r.Verdict == TooFew:
 		r.Note = fmt.Sprintf("%s cannot give a p below %.2g", trials(len(as), len(bs), paired), least)
@@ -120,18 +125,46 @@ func trials(na, nb int, paired bool) string {
 	return fmt.Sprintf("%d and %d trials", na, nb)
 }
 
-// judge draws the verdict from p; rises is whether B tends to be greater.
-func (r *Row) judge(alpha float64, rises bool) {
+// judge draws the verdict from p.
+func (r *Row) judge(alpha float64) {
+	p := *r.P
+	if r.Adjusted != nil {
+		p = *r.Adjusted
+	}
 	alpha *= 1 + 1e-9 // a p that is alpha may be off by rounding
 	switch {
 	case *r.LeastP > alpha:
 		r.Verdict = TooFew
-	case *r.P > alpha:
+	case p > alpha:
 		r.Verdict = Same
-	case rises == r.HigherIsBetter:
+	case r.rises == r.HigherIsBetter:
 		r.Verdict = Better
 	default:
 		r.Verdict = Worse
+	}
+}
+
+// together corrects the tests by Benjamini and Hochberg: alpha becomes the share
+// of false alarms among what is found, which, where nothing differs, is the chance
+// of any at all. What makes one metric worse makes others worse with it, and they
+// then help each other, where Holm's or Bonferroni's correction hides all. Rows
+// that could not reach alpha by themselves do not count.
+func (c *Comparison) together() {
+	var rows []*Row
+	for i := range c.Cells {
+		for j := range c.Cells[i].Rows {
+			if r := &c.Cells[i].Rows[j]; r.P != nil && r.Verdict != TooFew {
+				rows = append(rows, r)
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *Row) int { return cmp.Compare(*a.P, *b.P) })
+	adjusted := 1.0
+	for i := len(rows) - 1; i >= 0; i-- {
+		adjusted = math.Min(adjusted, *rows[i].P*float64(len(rows))/float64(i+1))
+		p := adjusted
+		rows[i].Adjusted = &p
+		rows[i].judge(c.Alpha)
 	}
 }
 
@@ -185,7 +218,8 @@ func (c *Comparison) shareRow(name string, a, b share) Row {
 	r := Row{Metric: name, Unit: unitShare, A: of(a), B: of(b), Test: testFisher, P: &p, LeastP: &least}
 	r.Difference = Change{r.B.Median - r.A.Median, r.B.Low - r.A.High, r.B.High - r.A.Low}
 	r.Percent = &Change{100 * r.Difference.Value, 100 * r.Difference.Low, 100 * r.Difference.High}
-	r.judge(c.Alpha, r.Difference.Value > 0)
+	r.rises = r.Difference.Value > 0
+	r.judge(c.Alpha)
 	if r.Verdict == TooFew {
 		r.Note = fmt.Sprintf("%s cannot give a p below %.2g", trials(a.n, b.n, false), least)
 	}

@@ -24,7 +24,7 @@ func cellOf(setting, test string, runs ...trial.TrialRun) trial.Cell {
 		Backend: "redis-streams", Setting: setting, Broker: trial.Broker{Name: "redis", Version: "7.0.15"}, Guarantee: "at least once", Confirm: "disk",
 		Profile: trial.ProfileDiskSync, Test: test, Fault: trial.FaultNone, Seed: 7, Trials: len(runs), Valid: len(runs), Consumers: 1, Concurrency: 1,
 		PayloadBytes: 100, LoopModel: "open", RatePerSecond: 1000, Verdict: trial.VerdictAsExpected, Runs: runs,
-		Load:              &trial.Load{Shape: "constant:1000", Payload: "text", Keys: "uniform:16", Producers: 1, Batch: 1},
+		Load:              &trial.Load{Shape: "constant:1000", Keys: "uniform:16", Producers: 1, Batch: 1},
 		EffectiveSettings: map[string]string{"appendonly": "yes", "appendfsync": setting, "url": "redis+streams://127.0.0.1:13435/0?queue=lab8&claim=2s"},
 	}
 	if test == trial.TestThroughput {

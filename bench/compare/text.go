@@ -74,11 +74,7 @@ func (c Comparison) conditions(b *strings.Builder, p pen) {
 
 func (c Comparison) cells(b *strings.Builder, p pen) {
 	for _, cell := range c.Cells {
-		title := cell.Name
-		if cell.A != cell.B {
-			title += fmt.Sprintf("   A %s, B %s", cell.A, cell.B)
-		}
-		fmt.Fprintf(b, "\n%s\n", p.bold(title))
+		fmt.Fprintf(b, "\n%s\n", p.bold(cell.Name))
 		if len(cell.Rows) > 0 {
 			b.WriteString(p.draw(cell.Rows) + "\n")
 		} else {
@@ -111,7 +107,7 @@ func (p pen) draw(rows []Row) string {
 	style.Format.Header = text.FormatDefault
 	style.Options = table.Options{SeparateHeader: true}
 	t.SetStyle(style)
-	t.AppendHeader(table.Row{"  metric", "A", "B", "B against A", "95 % interval", "n", "p", "verdict"})
+	t.AppendHeader(table.Row{"  metric", "A", "B", "B against A", "95 % interval", "n", p.head(rows), "verdict"})
 	var configs []table.ColumnConfig
 	for i := 2; i <= 7; i++ {
 		configs = append(configs, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
@@ -128,6 +124,9 @@ func (p pen) draw(rows []Row) string {
 		}
 		if r.P != nil {
 			pValue = showP(*r.P)
+		}
+		if r.Adjusted != nil {
+			pValue = showP(*r.Adjusted)
 		}
 		switch r.Verdict {
 		case Better:
@@ -147,6 +146,15 @@ func (p pen) draw(rows []Row) string {
 		lines = append(lines, strings.TrimRight(l, " \n"))
 	}
 	return strings.Join(lines, "\n")
+}
+
+func (p pen) head(rows []Row) string {
+	for _, r := range rows {
+		if r.Adjusted != nil {
+			return "adjusted p"
+		}
+	}
+	return "p"
 }
 
 // change is B against A with its interval, for people.
@@ -169,7 +177,11 @@ func (c Comparison) summary(b *strings.Builder, p pen) {
 	}
 	fmt.Fprintf(b, "\n%s\n  %d differences in %d tests at alpha %.3g (%s; Fisher's exact test for shares).\n",
 		p.bold("Summary"), c.Found, c.Tested, c.Alpha, by)
-	fmt.Fprintf(b, "  Were nothing different, up to %.1f of them would be found by chance; \"%s\" does not show that there is none.\n", c.Alpha*float64(c.Tested), Same)
+	if c.FDR {
+		fmt.Fprintf(b, "  Were nothing different, alpha is the chance that any would be found (Benjamini-Hochberg); \"%s\" does not show that there is none.\n", Same)
+	} else {
+		fmt.Fprintf(b, "  Were nothing different, up to %.1f of them would be found by chance; \"%s\" does not show that there is none.\n", c.Alpha*float64(c.Tested), Same)
+	}
 	if len(c.Budgets) == 0 {
 		return
 	}

@@ -59,6 +59,9 @@ func (r *Runner) Run(ctx context.Context, specs []Spec) error {
 	}
 	r.rounds(ctx, cancel, alone, 1)
 	lanes := lanes(beside)
+	if r.Width <= 1 { // one at a time anyway, and so in rounds of all
+		lanes = [][]Spec{beside}
+	}
 	// The longest lane first, or it would run alone at the end.
 	slices.SortStableFunc(lanes, func(a, b []Spec) int { return cmp.Compare(estimateAll(b), estimateAll(a)) })
 	slots := make(chan struct{}, max(1, r.Width))
