@@ -6,7 +6,7 @@ GO ?= go
 # and a broker that starves makes timeouts, not findings.
 TEST := $(GO) test -count=1 -p 2
 
-.PHONY: help build setup prepare prepare-tests test bench bench-smoke run up lint vuln soak readme clean
+.PHONY: help build setup prepare prepare-tests prepare-peers test bench bench-smoke peers run up lint vuln soak readme clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,14 +19,17 @@ setup: ## install what is missing: Debian packages and Kafka's jars; nothing whe
 	@compose/setup.sh
 
 # As setup, but a laptop goes on with what it has; CI does not.
-prepare prepare-tests:
-	@compose/setup.sh $(if $(findstring tests,$@),--tests) || { [ "$${CI:-}" != true ] && echo "setup: going on with what is here"; }
+prepare prepare-tests prepare-peers:
+	@compose/setup.sh $(patsubst prepare-%,--%,$(filter prepare-%,$@)) || { [ "$${CI:-}" != true ] && echo "setup: going on with what is here"; }
 
 test: prepare-tests ## set up, then run every test with the race detector
 	$(TEST) -race -timeout 20m ./...
 
 bench: prepare build ## set up, then measure every setting and fault once (10 minutes on 2 cores)
 	bin/queuelab run --suite quick $(ARGS)
+
+peers: prepare-peers build ## set up, then run each broker's own load tool and ours in turns; ARGS="--backends kafka"
+	bin/queuelab peers $(ARGS)
 
 bench-smoke: build ## measure what needs nothing but Go (a minute)
 	bin/queuelab run --suite smoke $(ARGS)

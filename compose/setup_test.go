@@ -37,7 +37,7 @@ func bareMachine(t *testing.T) (env []string, calls func() string) {
 		"sudo": `if [ "$1" = tee ]; then cat >/dev/null; fi
 echo sudo "$@" >> ` + note + `
 case "$*" in *"apt-get install"*) for p in redis-server erl java; do touch ` + bin + `/$p; chmod +x ` + bin + `/$p; done
-  printf '#!/bin/sh\necho mvn "$@" >> ` + note + `\nfor a; do case $a in -DoutputDirectory=*) mkdir -p ${a#*=}; touch ${a#*=}/kafka_2.13-4.3.1.jar;; esac; done\n' > ` + bin + `/mvn; chmod +x ` + bin + `/mvn;;
+  printf '#!/bin/sh\necho mvn "$@" >> ` + note + `\nfor a; do case $a in -DoutputDirectory=*) d=${a#*=}; mkdir -p $d; case $d in *perf-test*) touch $d/perf-test-2.22.1.jar;; *) touch $d/kafka_2.13-4.3.1.jar;; esac;; esac; done\n' > ` + bin + `/mvn; chmod +x ` + bin + `/mvn;;
 esac`,
 	} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
@@ -93,5 +93,45 @@ func TestSetUpCheckTellsAndChangesNothing(t *testing.T) {
 	}
 	if out, err := setUp(t, env, "--chekc"); err == nil || !strings.Contains(out, "usage") {
 		t.Errorf("got %v, having said\n%swant the usage", err, out)
+	}
+}
+
+func TestSetUpFetchesPerfTestOnlyWhenAsked(t *testing.T) {
+	env, calls := bareMachine(t)
+	libs := func(dir string) bool {
+		found, err := filepath.Glob(filepath.Join(env[1][len("HOME="):], ".cache/queuelab", dir, "libs/*.jar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found) > 0
+	}
+	// RabbitMQ and PostgreSQL may be missing, which the other tests look at.
+	if out, _ := setUp(t, env); !libs("kafka-4.3.1") || libs("perf-test-2.22.1") {
+		t.Fatalf("got Kafka's jars %v and PerfTest's %v, want the first alone; it said\n%s", libs("kafka-4.3.1"), libs("perf-test-2.22.1"), out)
+	}
+	out, _ := setUp(t, env, "--check")
+	if !strings.Contains(out, "PerfTest's jars are not here") || !strings.Contains(out, "make peers") {
+		t.Errorf("--check said\n%swant that PerfTest is not here, and the remedy", out)
+	}
+	if out, _ := setUp(t, env, "--peers"); !libs("perf-test-2.22.1") {
+		t.Errorf("got no jars of PerfTest, having said\n%s", out)
+	}
+	once := strings.Count(calls(), "dependency:copy-dependencies")
+	if out, _ := setUp(t, env, "--tests"); strings.Count(calls(), "dependency:copy-dependencies") != once {
+		t.Errorf("fetched again:\n%s\nit said\n%s", calls(), out)
+	}
+	if out, _ := setUp(t, env, "--check"); strings.Contains(out, "PerfTest") {
+		t.Errorf("--check said\n%swant nothing of PerfTest, which is here", out)
+	}
+}
+
+func TestJarsThatSomebodySaysWhereTheyAreAreNotFetched(t *testing.T) {
+	env, calls := bareMachine(t)
+	setUp(t, env) // brings the stand-in for Maven
+	before := calls()
+	env = append(env, "QUEUELAB_PERFTEST_LIBS="+t.TempDir())
+	out, err := setUp(t, env, "--peers")
+	if fetched := strings.Count(calls(), "copy-dependencies") - strings.Count(before, "copy-dependencies"); fetched != 0 || err == nil || !strings.Contains(out, "QUEUELAB_PERFTEST_LIBS is set") {
+		t.Errorf("got %d fetched and %v, want none and an error that names what is missing; it said\n%s", fetched, err, out)
 	}
 }
