@@ -188,8 +188,8 @@ func warnings(a, b Side, paired bool) (out []string) {
 		return append(out, "a run is on both sides: it is compared with itself, and the numbers cannot differ by chance as those of two runs would")
 	}
 	if gap := max(furthest(a, b), furthest(b, a)); gap > apart {
-		return append(out, fmt.Sprintf("the runs started %v apart: by then a machine has other tenants, other caches, a warmer or colder disk, "+
-			"and all of that falls on one side. A difference below need not be that of what was changed; `queuelab ab` interleaves the two", gap.Round(time.Minute)))
+		return append(out, fmt.Sprintf("the runs started %s apart: by then a machine has other tenants, other caches, a warmer or colder disk, "+
+			"and all of that falls on one side. A difference below need not be that of what was changed; `queuelab ab` interleaves the two", strings.TrimSuffix(gap.Round(time.Minute).String(), "0s")))
 	}
 	return append(out, "the runs were not interleaved: what the machine did meanwhile falls on one side. `queuelab ab` interleaves two settings; for two programs run A, B, A, B and compare the sets")
 }

@@ -218,6 +218,11 @@ func TestAnOldResultHasNothingToTest(t *testing.T) {
 	if c.Refused {
 		t.Errorf("got refused for %v: what an old result does not record is no difference", c.Differences)
 	}
+	a.Results[0].Cells[0].Verdict, a.Results[0].Cells[0].Note = trial.VerdictSaturated, "offered 1000/s, sent 300/s"
+	c = compared(t, a, b, Options{})
+	if r := rowOf(c, "endToEnd.p50"); r.Verdict != "no such row" || !strings.Contains(strings.Join(c.Cells[0].Notes, ""), "offered 1000/s, sent 300/s") {
+		t.Errorf("got %+v and %q, want no latency of a load that was not held", r, c.Cells[0].Notes)
+	}
 }
 
 func TestLossIsComparedByTheTrial(t *testing.T) {
@@ -389,10 +394,10 @@ func TestRunsOfDifferentHoursAreComparedWithAWarning(t *testing.T) {
 		a, b Side
 		want string
 	}{
-		"hours apart":        {Of("A", at("a", 0)), Of("B", at("b", 5*time.Hour)), "5h0m0s apart"},
+		"hours apart":        {Of("A", at("a", 0)), Of("B", at("b", 5*time.Hour)), "5h0m apart"},
 		"one after another":  {Of("A", at("a", 0)), Of("B", at("b", 20*time.Minute)), "not interleaved"},
 		"sets in turns":      {Of("A", at("a", 0), at("c", 2*time.Hour)), Of("B", at("b", time.Hour), at("d", 3*time.Hour)), "not interleaved"},
-		"a set, not in turn": {Of("A", at("a", 0), at("c", 0)), Of("B", at("b", 0), at("d", 3*time.Hour)), "3h0m0s apart"},
+		"a set, not in turn": {Of("A", at("a", 0), at("c", 0)), Of("B", at("b", 0), at("d", 3*time.Hour)), "3h0m apart"},
 		"with itself":        {Of("A", at("a", 0)), Of("A", at("a", 0)), "compared with itself"},
 	} {
 		got := compared(t, c.a, c.b, Options{})
@@ -574,7 +579,7 @@ func TestTextSaysItAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"A: before (2026-11-30 09:00)", "commit: 0215ccc | 7ea03a8", "Warning: the runs started 4h0m0s apart", "redis-streams/s/latency",
+		"A: before (2026-11-30 09:00)", "commit: 0215ccc | 7ea03a8", "Warning: the runs started 4h0m apart", "redis-streams/s/latency",
 		"endToEnd.p50", "1 ms", "1.5 ms", "+49", "- worse", "no difference shown (noisy)", "4 differences in 5 tests at alpha 0.05", "EXCEEDED: redis-streams/s/latency endToEnd.p99, at most 10 % worse",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -18,7 +18,7 @@ func Text(w io.Writer, c Comparison, color bool) error {
 	fmt.Fprintf(&b, "%s\n  A: %s\n  B: %s\n", p.bold("Compared"), c.A, c.B)
 	c.conditions(&b, p)
 	if c.Refused {
-		b.WriteString("\nRefused: what differs above the line makes these numbers mean different things. --force compares all the same.\n")
+		b.WriteString("\nRefused: with conditions that differ like this, the numbers mean different things. --force compares all the same.\n")
 	} else {
 		c.cells(&b, p)
 		c.summary(&b, p)

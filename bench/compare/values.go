@@ -59,7 +59,7 @@ func sampleOf(m trial.Metric, cells []trial.Cell) sample {
 			continue
 		}
 		if len(c.Runs) == 0 { // an old result, or a test that is a search and no trial
-			if x, ok := m.Of(whole(c)); ok {
+			if x, ok := m.Of(whole(c)); ok && c.Verdict != trial.VerdictSaturated {
 				s.median, s.only = x, true
 			}
 			continue
@@ -174,6 +174,9 @@ func leftOut(side string, cells []trial.Cell) []string {
 	var invalid, saturated, all int
 	reason := ""
 	for _, c := range cells {
+		if len(c.Runs) == 0 && c.Verdict == trial.VerdictSaturated {
+			return []string{fmt.Sprintf("%s: left out, since the load was not held: %s", side, c.Note)}
+		}
 		for _, r := range c.Runs {
 			all++
 			switch {
