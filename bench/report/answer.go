@@ -101,6 +101,9 @@ func (g group) choose(a *answer, kept []standing, proof map[*row]text) {
 		if a.Ranked() != b.Ranked() {
 			return truth(b.Ranked()) - truth(a.Ranked())
 		}
+		if !a.Ranked() {
+			return 0
+		}
 		return cmp.Compare(a.Median.Float(), b.Median.Float())
 	})
 	best := kept[0]
@@ -128,17 +131,27 @@ func (g group) choose(a *answer, kept []standing, proof map[*row]text) {
 		return
 	}
 	a.State, a.Choice = decided(), names(first)
-	switch {
-	case len(kept) == 1:
-		a.Text = join(pair(" ", ""), because(proof[best.Row]), say("It is the only one of its profile that qualifies; its p99 end to end is {0}.", p99))
-	default:
-		a.Text = join(pair(" ", ""), because(proof[best.Row]), say("Its p99 end to end, {0}, is the lowest of those that qualify.", p99))
-	}
+	claim, ranked := text{}, 0
 	for _, s := range kept {
-		if !s.Ranked() {
-			a.Out = append(a.Out, say("{0} qualifies but is not ranked: {1}", nameOf(s), s.Why))
+		if s.Ranked() {
+			ranked++
+			continue
+		}
+		a.Out = append(a.Out, say("{0} qualifies but is not ranked: {1}", nameOf(s), s.Why))
+		// What was saturated at this rate is no rival; of the others nobody knows.
+		if s.Cell == nil || s.Cell.Verdict != trial.VerdictSaturated {
+			a.State = tied()
 		}
 	}
+	switch {
+	case len(kept) == 1:
+		claim = say("It is the only one of its profile that qualifies; its p99 end to end is {0}.", p99)
+	case ranked == 1:
+		claim = say("Its p99 end to end, {0}, is the only one among those that qualify that can be ranked.", p99)
+	default:
+		claim = say("Its p99 end to end, {0}, is the lowest of those that qualify.", p99)
+	}
+	a.Text = join(pair(" ", ""), because(proof[best.Row]), claim)
 }
 
 // because opens the reason; a profile that promises nothing has none.

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	protocol "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
@@ -91,18 +93,24 @@ func browse(t *testing.T, result trial.Result) (ctx context.Context, shot func(n
 		if folder == "" {
 			return
 		}
-		// One file for each section: the whole page is taller than any picture.
-		for _, id := range ask[[]string](ctx, t, `[...document.querySelectorAll("main > section")].filter(s => s.offsetHeight < 14000).map(s => s.id)`) {
-			png, err := chromedp.Run(ctx, chromedp.Screenshot("#"+id))
+		// In slices: the whole page is taller than a picture can be. The list of
+		// cells at its end is more of the same.
+		end := ask[float64](ctx, t, `Math.min(document.documentElement.scrollHeight, document.getElementById("cells").offsetTop + 2500)`)
+		for i, top := 0, 0.0; top < end; i, top = i+1, top+slice {
+			taken, err := chromedp.Call(ctx, protocol.CaptureScreenshot, protocol.CaptureScreenshotParams{Format: "jpeg", CaptureBeyondViewport: new(true),
+				Clip: &protocol.Viewport{Y: top, Width: ask[float64](ctx, t, `innerWidth`), Height: min(slice, end-top), Scale: 1}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(folder, name+"-"+id+".png"), png, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%d.jpg", name, i)), taken.Data, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
+
+// slice is the height of one file of a screenshot.
+const slice = 2200.0
 
 // ask evaluates a script and fails on an error.
 func ask[T any](ctx context.Context, t *testing.T, js string) T {

@@ -100,6 +100,7 @@ var chineseWords = map[string]string{
 	"fsync of 4 KiB":                        "4 KiB fsync",
 	"guarantee":                             "投递保证",
 	"harness floor":                         "测试框架下限",
+	"highest rate":                          "最高速率",
 	"held":                                  "吞吐",
 	"held, median":                          "吞吐中位数",
 	"held, messages a second":               "吞吐，条/秒",

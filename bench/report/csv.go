@@ -90,7 +90,7 @@ func csvColumns() []csvColumn {
 			return f(c.Expected)
 		})
 	}
-	return append(columns,
+	columns = append(columns,
 		expected("expectedLost", func(e *trial.Expected) string { return e.Lost }),
 		expected("expectedRedelivered", func(e *trial.Expected) string { return e.Redelivered }),
 		expected("lostAtMost", func(e *trial.Expected) string {
@@ -105,6 +105,7 @@ func csvColumns() []csvColumn {
 		text("note", func(c *trial.Cell) string { return c.Note }),
 		text("effectiveSettings", func(c *trial.Cell) string { return settingsText(c.EffectiveSettings) }),
 	)
+	return append(columns, laterColumns()...)
 }
 
 // when is a column of a part that a cell may lack: then it is empty.

@@ -20,7 +20,7 @@ func facts(c *viewCell) []meaning {
 			n("prefetch", int64(c.Prefetch)), n("payloadBytes", int64(c.PayloadBytes)), n("backlogAtFault", c.BacklogAtFault))},
 	}
 	if l := c.Load; l != nil {
-		out = append(out, meaning{say("load"), say("{0}; payload of {1}; keys {2}; producers {3}; messages in a publish {4}", orDash(l.Shape), orDash(l.Payload), orDash(l.Keys),
+		out = append(out, meaning{say("load"), say("{0}; payload of {1}; keys {2}; producers {3}; messages in a publish {4}", orDash(l.Shape), orDash(l.Content), orDash(l.Keys),
 			n("load.producers", int64(l.Producers)), n("load.batch", int64(l.Batch)))})
 	}
 	if t := lossText(c); !t.Empty() && c.Test == trial.TestCrash && measured(c.Cell) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,32 +80,6 @@ func Render(dir string, result trial.Result) error {
 		replace(dir, MarkdownFile, func(w io.Writer) error { return Markdown(w, result) }),
 		replace(dir, HTMLFile, func(w io.Writer) error { return HTML(w, result) }),
 	)
-}
-
-// normal gives every list and map of the result a value, so that nobody who
-// reads the JSON meets a null where the form says list; and it puts 0 for a rate
-// that JSON cannot hold, since a run must not be lost to one division by zero.
-func normal(r trial.Result) trial.Result {
-	r.Schema = trial.Schema
-	r.Run.Host.Load1 = finite(r.Run.Host.Load1)
-	r.Run.Args = append([]string{}, r.Run.Args...)
-	r.Cells = append([]trial.Cell{}, r.Cells...)
-	for i := range r.Cells {
-		c := &r.Cells[i]
-		c.InvalidReasons = append([]string{}, c.InvalidReasons...)
-		c.RatePerSecond = finite(c.RatePerSecond)
-		if c.EffectiveSettings == nil {
-			c.EffectiveSettings = map[string]string{}
-		}
-	}
-	return r
-}
-
-func finite(v float64) float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0
-	}
-	return v
 }
 
 // replace writes a file beside its name and renames it: readers see the old

@@ -16,7 +16,7 @@ import (
 )
 
 func TestWhatIsWrittenIsReadAgain(t *testing.T) {
-	for name, result := range map[string]trial.Result{"sample": sample(), "hostile": hostile(), "empty": {}} {
+	for name, result := range map[string]trial.Result{"sample": sample(), "full": sampleFull(), "hostile": hostile(), "empty": {}} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "b")
 			if err := Write(dir, result, Options{}); err != nil {
@@ -64,11 +64,15 @@ func TestNoListInTheJSONIsNull(t *testing.T) {
 
 func TestARateThatJSONCannotHoldDoesNotLoseTheRun(t *testing.T) {
 	dir := t.TempDir()
-	result := trial.Result{Run: trial.Run{Host: trial.Host{Load1: math.Inf(1)}}, Cells: []trial.Cell{{Test: trial.TestThroughput, RatePerSecond: math.NaN()}}}
+	result := trial.Result{Run: trial.Run{Host: trial.Host{Load1: math.Inf(1)}, Floor: &trial.Floor{RecordNanos: math.NaN()}}, Cells: []trial.Cell{{Test: trial.TestThroughput, RatePerSecond: math.NaN(),
+		Spread: map[string]trial.Interval{"ratePerSecond": {Median: math.NaN()}}, Cost: &trial.Cost{ClientCPUSeconds: math.Inf(1)}, SLO: &trial.SLO{Curve: []trial.RatePoint{{Achieved: math.NaN()}}}}}}
 	if err := Write(dir, result, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Read(dir)
+	if !math.IsNaN(result.Run.Floor.RecordNanos) || !math.IsInf(result.Cells[0].Cost.ClientCPUSeconds, 1) {
+		t.Error("the caller's result was changed")
+	}
 	if err != nil || got.Cells[0].RatePerSecond != 0 {
 		t.Errorf("got %+v, %v, want a rate of 0", got.Cells, err)
 	}
@@ -183,6 +187,18 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add([]byte(`{"schema":1,"cells":[{"test":"sale","sale":{"stock":-1,"sold":9223372036854775807}},{"test":"throughput","ratePerSecond":1e308}]}`))
 	f.Add([]byte(`{"schema":1,"cells":[{"test":"latency","latencyMicros":{"endToEnd":{"p50":-9223372036854775808,"n":1}},"verdict":"as expected"}]}`))
+	full := sampleFull()
+	for _, i := range []int{0, 1, 2, 5, 98, 99, 100, 101, 102, 103} {
+		one := full
+		one.Cells = full.Cells[i : i+1]
+		data, err := json.Marshal(normal(one))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"schema":1,"run":{"floor":{},"host":{"cpuPressure":{},"noiseMicros":{}}},"cells":[{"test":"slo","slo":{"promise":"p99<1ns","highestRate":-1,"curve":[{},{"offered":1e308,"latencyMicros":{"fromSend":{}}}]}},{"test":"scaling-batch","scaling":[{},{"value":-3,"rate":{"n":1,"median":-5}},{"value":2,"rate":{"n":9,"median":1e308,"high":1e308}}]}]}`))
+	f.Add([]byte(`{"schema":1,"cells":[{"test":"latency","verdict":"as expected","latencyMicros":{"endToEnd":{"n":1000,"p99":5}},"curve":[{"q":-1},{"q":2},{"q":0.5,"endToEnd":-9},{"q":0.9,"endToEnd":9223372036854775807},{"q":0.99}],"spread":{"endToEnd.p99":{"n":9,"low":7,"high":3}},"runs":[{},{"sale":{}}],"loss":{"trials":-1,"high":9}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := Decode(data)
 		if err != nil {

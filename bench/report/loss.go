@@ -137,7 +137,7 @@ func verdictOn(r *row, profile string) (trust, *viewCell, text) {
 		return sound, nil, text{}
 	}
 	if _, n, _ := lossOf(first); n.Float() < fewestCrashes {
-		return thin, first, lossText(first)
+		return thin, first, join(colon(), faultTitle(first.Fault), lossText(first))
 	}
-	return sound, first, lossText(first)
+	return sound, first, join(colon(), faultTitle(first.Fault), lossText(first))
 }

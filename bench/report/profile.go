@@ -96,10 +96,11 @@ func (g group) of(whole grid) grid {
 
 // section is one profile's part of a chapter.
 type section struct {
-	Group group
-	Grid  grid
-	Plots []plot
-	Chart *chart
+	Group  group
+	Grid   grid
+	Folded grid // opened by those who want every point
+	Plots  []plot
+	Chart  *chart
 }
 
 // sections splits a grid by profile; profiles without a line are left out.
@@ -108,6 +109,18 @@ func (v *view) sections(whole grid) []section {
 	for _, g := range v.groups() {
 		if part := g.of(whole); len(part.Lines) > 0 {
 			out = append(out, section{Group: g, Grid: part})
+		}
+	}
+	return out
+}
+
+// folded is sections of a grid that opens, under one that is open already.
+func (v *view) folded(open, shut grid) []section {
+	var out []section
+	for _, g := range v.groups() {
+		s := section{Group: g, Grid: g.of(open), Folded: g.of(shut)}
+		if len(s.Grid.Lines)+len(s.Folded.Lines) > 0 {
+			out = append(out, s)
 		}
 	}
 	return out

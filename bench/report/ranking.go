@@ -12,8 +12,8 @@ func (v *view) rankingSections() []section {
 
 func (g group) rankingGrid() grid {
 	table := grid{Name: "ranking-" + g.Slug(), Title: say("Ranking within {0}", g.Short()), Columns: []column{
-		col("rank by p99", true), col("setting", false), col("end to end p99, median", true), col("95 % interval", true), col("end to end p50", true),
-		col("rank by throughput", true), col("held, median", true), col("95 % interval", true), col("crashes with loss", true), col("not ranked because", false),
+		col("rank by p99", true), col("setting", false), col("end to end p99, median", true), col("end to end p50", true),
+		col("rank by throughput", true), col("held, median", true), col("crashes with loss", true), col("not ranked because", false),
 	}}
 	rates := map[*row]standing{}
 	for _, s := range g.standings(byThroughput()) {
@@ -27,7 +27,7 @@ func (g group) rankingGrid() grid {
 		} else {
 			because = join(semicolon(), labelled(say("latency"), s.Why), labelled(say("throughput"), t.Why))
 		}
-		fields := []field{rankField(s), settingField(s.Row), standingField(s), rangeField(s), middle(s), rankField(t), standingField(t), rangeField(t), lossField(s.Row), {Text: or(because, raw(""))}}
+		fields := []field{rankField(s), settingField(s.Row), standingField(s).over(rangeField(s)), middle(s), rankField(t), standingField(t).over(rangeField(t)), lossField(s.Row), {Text: or(because, raw(""))}}
 		table.Lines = append(table.Lines, line{Row: s.Row, Cell: s.Cell, Fields: fields, Apart: !s.Ranked()})
 	}
 	return table
@@ -64,6 +64,14 @@ func standingField(s standing) field {
 		case s.Cell.Noisy != "":
 			f.Text = say("{0} NOISY", f.Text)
 		}
+	}
+	return f
+}
+
+// over puts an interval under its median.
+func (f field) over(in field) field {
+	if in.ID != "" {
+		f.Sub = append([]text{in.Text}, in.Sub...)
 	}
 	return f
 }

@@ -9,10 +9,10 @@ import (
 	"queuelab/bench/trial"
 )
 
-// promisedLatency is the latency bound of a promise such as "p99<20ms,lost=0":
+// promisedLatency is the end-to-end bound of a promise such as "p99<20ms,lost=0":
 // which percentile, and how many microseconds.
 func promisedLatency(promise string) (key string, us float64, ok bool) {
-	m := regexp.MustCompile(`\b(p50|p90|p99\.9|p999|p99|max)\s*<=?\s*([0-9.]+(?:ns|us|µs|ms|s|m))`).FindStringSubmatch(promise)
+	m := regexp.MustCompile(`(?:^|,)\s*(p50|p90|p99\.9|p999|p99|max)\s*<=?\s*([0-9.]+(?:ns|us|µs|ms|s|m))`).FindStringSubmatch(promise)
 	if m == nil {
 		return "p99", 0, false
 	}
@@ -140,35 +140,59 @@ func highest(c *viewCell) text {
 	return say("up to {0}", fig(asRate, c.SLO.HighestRate, c.path("slo.highestRate")))
 }
 
-// ratesGrid is every rate that was tried.
-func (v *view) ratesGrid() grid {
-	g := grid{Name: "rates", Title: say("The highest rate at a promise: every rate that was tried"), Columns: []column{
-		col("setting", false), col("promise", false), col("offered", true), col("achieved", true), col("end to end p50", true), col("p99", true), col("from send p99", true), col("lost", true), col("kept", false),
+// promiseGrid is the highest rate of each setting, and what it was like there.
+func (v *view) promiseGrid() grid {
+	g := grid{Name: "promise", Title: say("The highest rate at a promise"), Columns: []column{
+		col("setting", false), col("promise", false), col("highest rate", true), col("end to end p50", true), col("p99", true), col("from send p99", true), col("the search ended", false),
 	}}
-	g.Columns[6].Grey = true
+	g.Columns[5].Grey = true
 	for _, r := range v.rows {
 		for _, c := range r.cells {
 			if c.SLO == nil || !measured(c.Cell) {
 				continue
 			}
-			top := []field{settingField(r), {Text: quote(c.SLO.Promise)}, {Text: highest(c), Sort: c.SLO.HighestRate, HasNum: true, ID: c.ID}}
-			for range 5 {
-				top = append(top, field{Text: raw("")})
-			}
-			g.Lines = append(g.Lines, line{Row: r, Cell: c, Apart: r.Unranked(), Fields: append(top, field{Text: labelled(say("the search ended"), quote(c.SLO.Limit))})})
+			fields := []field{settingField(r), {Text: quote(c.SLO.Promise)}, {Text: highest(c), Sort: c.SLO.HighestRate, HasNum: true, ID: c.ID}, nothing(), nothing(), nothing(), {Text: quote(c.SLO.Limit)}}
 			for i, q := range c.SLO.Curve {
-				at := func(rest string) string { return c.path("slo.curve[" + strconv.Itoa(i) + "]." + rest) }
-				fields := []field{settingField(r), {Text: raw("")}, number(fig(asRate, q.Offered, at("offered")), c.ID), number(fig(asRate, q.Achieved, at("achieved")), ""), nothing(), nothing(), nothing(),
-					number(fig(asCount, q.Lost, at("lost")), ""), {Text: say("✓ kept")}}
-				if !q.Kept {
-					fields[8] = field{Text: say("✗ not kept: {0}", quote(q.Why))}
+				if q.Kept && q.Offered == c.SLO.HighestRate && q.LatencyMicros != nil {
+					copy(fields[3:6], rateFields(q, c.path("slo.curve["+strconv.Itoa(i)+"].latencyMicros.")))
 				}
-				if l := q.LatencyMicros; l != nil {
-					e2e := percentiles(l.EndToEnd)
-					fields[4], fields[5] = words(quantile(e2e[0], at("latencyMicros.endToEnd"))), words(quantile(e2e[2], at("latencyMicros.endToEnd")))
-					if l.FromSend != nil {
-						fields[6] = words(quantile(percentiles(l.FromSend.EndToEnd)[2], at("latencyMicros.fromSend.endToEnd")))
-					}
+			}
+			g.Lines = append(g.Lines, line{Row: r, Cell: c, Apart: r.Unranked(), Fields: fields})
+		}
+	}
+	return g
+}
+
+// rateFields are p50, p99, and the uncorrected p99 of one rate.
+func rateFields(q trial.RatePoint, src string) []field {
+	e2e := percentiles(q.LatencyMicros.EndToEnd)
+	fields := []field{words(quantile(e2e[0], src+"endToEnd")), words(quantile(e2e[2], src+"endToEnd")), nothing()}
+	if from := q.LatencyMicros.FromSend; from != nil {
+		fields[2] = words(quantile(percentiles(from.EndToEnd)[2], src+"fromSend.endToEnd"))
+	}
+	return fields
+}
+
+// ratesGrid is every rate that was tried.
+func (v *view) ratesGrid() grid {
+	g := grid{Name: "rates", Title: say("Every rate that was tried"), Columns: []column{
+		col("setting", false), col("offered", true), col("achieved", true), col("end to end p50", true), col("p99", true), col("from send p99", true), col("lost", true), col("kept", false),
+	}}
+	g.Columns[5].Grey = true
+	for _, r := range v.rows {
+		for _, c := range r.cells {
+			if c.SLO == nil || !measured(c.Cell) {
+				continue
+			}
+			for i, q := range c.SLO.Curve {
+				at := c.path("slo.curve[" + strconv.Itoa(i) + "].")
+				fields := []field{settingField(r), number(fig(asRate, q.Offered, at+"offered"), c.ID), number(fig(asRate, q.Achieved, at+"achieved"), ""), nothing(), nothing(), nothing(),
+					number(fig(asCount, q.Lost, at+"lost"), ""), {Text: say("✓ kept")}}
+				if !q.Kept {
+					fields[7] = field{Text: say("✗ not kept: {0}", quote(q.Why))}
+				}
+				if q.LatencyMicros != nil {
+					copy(fields[3:6], rateFields(q, at+"latencyMicros."))
 				}
 				g.Lines = append(g.Lines, line{Row: r, Cell: c, Apart: r.Unranked(), Fields: fields})
 			}

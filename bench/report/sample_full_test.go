@@ -70,16 +70,14 @@ const stalls = "rabbitmq/classic" // whose sender stood still for most of a seco
 
 func fullLatency(c *trial.Cell, order *int) {
 	c.Trials, c.Valid = 8, 8
-	c.Load = &trial.Load{Shape: "constant", Payload: "random", Keys: "uniform over 1000", Producers: 1, Batch: 1}
+	c.Load = &trial.Load{Shape: "constant", Content: "random", Keys: "uniform over 1000", Producers: 1, Batch: 1}
 	l := c.LatencyMicros
 	half, most := scaled(l.EndToEnd, 1.15), scaled(l.EndToEnd, 1.3)
 	l.Effect, l.Acked, l.Lateness = &half, &most, &trial.Percentiles{P50: 9, P90: 31, P99: 120, P999: 480, Max: 2900, N: l.EndToEnd.N}
-	hidden := 0.97
-	if c.Backend+"/"+c.Setting == stalls {
-		hidden = 0.24
-	}
 	from := trial.FromSend{Publish: scaled(l.Publish, 0.97), EndToEnd: scaled(l.EndToEnd, 0.97)}
-	from.EndToEnd.P99, from.EndToEnd.P999 = int64(float64(l.EndToEnd.P99)*hidden), int64(float64(l.EndToEnd.P999)*hidden*0.5)
+	if c.Backend+"/"+c.Setting == stalls {
+		from.EndToEnd.P99, from.EndToEnd.P999 = int64(float64(l.EndToEnd.P99)*0.5), int64(float64(l.EndToEnd.P999)*0.22)
+	}
 	l.FromSend = &from
 	noise := 0.04
 	switch c.Backend + "/" + c.Setting {
@@ -138,7 +136,7 @@ func fullCost(c *trial.Cell) *trial.Cost {
 
 func fullThroughput(c *trial.Cell, order *int) {
 	c.Trials, c.Valid = 8, 7
-	c.Load = &trial.Load{Shape: "closed", Payload: "random", Keys: "uniform over 1000", Producers: 4, Batch: 1}
+	c.Load = &trial.Load{Shape: "closed", Content: "random", Keys: "uniform over 1000", Producers: 4, Batch: 1}
 	noise := 0.03
 	if c.Backend+"/"+c.Setting == "rabbitmq/quorum" {
 		noise = 0.34
@@ -208,7 +206,7 @@ func fullSale(c *trial.Cell) {
 	s.AnswerMicros = &trial.Percentiles{P50: 1800, P90: 5200, P99: 21_000, P999: 64_000, Max: 88_000, N: 5000}
 	s.CommittedMicros = &trial.Percentiles{P50: 9400, P90: 31_000, P99: 88_000, P999: 140_000, Max: 191_000, N: 500}
 	c.Sale = &s
-	c.Load = &trial.Load{Shape: "spike", Payload: "order", Keys: "one", Producers: 64, Batch: 1}
+	c.Load = &trial.Load{Shape: "spike", Content: "json", Keys: "one", Producers: 64, Batch: 1}
 	c.Spread = map[string]trial.Interval{"sale.answer.p99": {Median: 21_000, Low: 19_400, High: 24_800, N: 6}}
 	c.Cost = fullCost(c)
 }

@@ -226,10 +226,15 @@ func fsyncText(us int64) string {
 	return micros(us)
 }
 
-// remarks are the lines under the tables: problems, what was skipped, how much
+// remarks are the lines under the tables: the verdict, problems, what was skipped, how much
 // these trials can show, and the symbols that appear.
 func (v *view) remarks(b *strings.Builder, p pen, width int) {
 	put := func(s string) { b.WriteString(wrap(s, width) + "\n") }
+	for _, a := range v.answers() {
+		state := a.State
+		put(p.mark(&state, state.Symbol+" "+a.Need.String()) + ": " + plain(or(a.Choice, a.Text).String()))
+	}
+	b.WriteString("\n")
 	for _, c := range v.problems() {
 		m := markOf(c.Verdict)
 		put(p.mark(&m, m.Symbol+" "+plain(c.Title().String())) + ": " + plain(trouble(c).String()))

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"queuelab/bench/trial"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -32,13 +34,17 @@ func golden(t *testing.T, name string, got []byte) {
 
 func TestTable(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		width int
-		color bool
-	}{{"table-100.txt", 100, false}, {"table-120.txt", 120, false}, {"table-160.txt", 160, false}, {"table-color.txt", 140, true}} {
+		name   string
+		width  int
+		color  bool
+		result trial.Result
+	}{
+		{"table-100.txt", 100, false, sample()}, {"table-120.txt", 120, false, sample()}, {"table-160.txt", 160, false, sample()}, {"table-color.txt", 140, true, sample()},
+		{"full-100.txt", 100, false, sampleFull()}, {"full-140.txt", 140, false, sampleFull()}, {"full-color.txt", 160, true, sampleFull()},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := Table(&b, sample(), c.color, c.width); err != nil {
+			if err := Table(&b, c.result, c.color, c.width); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, c.name, b.Bytes())

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMarkdown(t *testing.T) {
-	for name, result := range map[string]trial.Result{"report.md": sample(), "hostile.md": hostile(), "empty.md": {}} {
+	for name, result := range map[string]trial.Result{"report.md": sample(), "full.md": sampleFull(), "hostile.md": hostile(), "empty.md": {}} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
 			if err := Markdown(&b, result); err != nil {
@@ -33,14 +33,14 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-func TestMarkdownSaysConditionsFirstAndThenWhatIsWrong(t *testing.T) {
+func TestMarkdownSaysTheVerdictAndTheConditionsAndThenWhatIsWrong(t *testing.T) {
 	var b bytes.Buffer
 	if err := Markdown(&b, sample()); err != nil {
 		t.Fatal(err)
 	}
 	at := -1
-	for _, want := range []string{"## Conditions", "Example CPU", "## Read this first", "contradiction", "invalid", "saturated", "oracle update", "skipped",
-		"is emulated by miniredis", "## Latency", "## Throughput", "## Killed", "## The sale", "## Every cell", "## The facts", "## Verdicts", "## What these trials can bound", "## What each number means"} {
+	for _, want := range []string{"## The verdict", "For orders you cannot lose", "## Conditions", "Example CPU", "## Read this first", "contradiction", "invalid", "saturated", "oracle update", "skipped",
+		"is emulated by miniredis", "## Ranking", "### disk-sync", "### at-most-once", "## Latency", "## Throughput", "## Killed", "## The sale", "## Every cell", "## The facts", "## Verdicts", "## What these trials can bound", "## What each number means"} {
 		next := strings.Index(b.String()[at+1:], want)
 		if next < 0 {
 			t.Fatalf("no %q after byte %d", want, at)

@@ -133,10 +133,10 @@
     root.dataset.theme = dark ? "light" : "dark";
     remember("theme", root.dataset.theme);
   });
-  document.getElementById("print").addEventListener("click", () => print());
+  document.getElementById("print").addEventListener("click", () => window.print());
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = all("details.cell:not([open])");
+    opened = all("details.cell:not([open]), details.table:not([open])");
     opened.forEach((d) => { d.open = true; });
   });
   addEventListener("afterprint", () => opened.forEach((d) => { d.open = false; }));
