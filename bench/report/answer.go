@@ -80,7 +80,7 @@ func (g group) answer(a *answer) {
 	}
 	switch {
 	case len(g.competitors()) == 0:
-		a.Text = say("no setting of this profile is in this result.")
+		a.Text = say("No setting of this profile is in this result.")
 	case len(kept) > 0:
 		g.choose(a, kept, proof)
 		for _, s := range doubtful {
@@ -88,9 +88,9 @@ func (g group) answer(a *answer) {
 		}
 	case len(doubtful) > 0:
 		a.Choice = names(doubtful)
-		a.Text = say("too few crashes to decide: nothing was lost, but 6 crashes are the least that say anything ({0}).", proof[doubtful[0].Row])
+		a.Text = say("Too few crashes to decide: nothing was lost, but 6 crashes are the least that say anything ({0}).", proof[doubtful[0].Row])
 	default:
-		a.Text = say("none of the settings measured here qualifies.")
+		a.Text = say("None of the settings measured here qualifies.")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,6 +89,44 @@ func typed(kind string, n string) any {
 	return f
 }
 
+// unitOf is how the number at a path must be shown, by the names on its way.
+func unitOf(path string) []string {
+	has := func(parts ...string) bool {
+		for _, p := range parts {
+			if strings.Contains(path, p) {
+				return true
+			}
+		}
+		return false
+	}
+	last := path[strings.LastIndexAny(path, ".]")+1:]
+	switch {
+	case last == "n" || has("scaling") && last == "value":
+		return []string{asCount, asInteger}
+	case last == "payloadBytes" || last == "prefetch" || last == "consumers" || last == "concurrency":
+		return []string{asCount, asInteger}
+	case has("Nanos"):
+		return []string{asNanos}
+	case has("Millis"):
+		return []string{asMillis}
+	case has("CpuSeconds"):
+		return []string{asSeconds}
+	case has("Bytes"):
+		return []string{asBytes}
+	case has("Micros", ".curve[") && !has("slo.curve[") || has("latencyMicros", `spread["endToEnd`, `spread["sale.`):
+		return []string{asMicros}
+	case has("ratePerSecond", "highestRate", "offered", "achieved", ".rate."):
+		return []string{asRate}
+	case has("loss.low", "loss.high"):
+		return []string{asShare}
+	case has("cpuPressure"):
+		return []string{asPercent}
+	case has("load1"):
+		return []string{asPlain}
+	}
+	return []string{asCount, asInteger}
+}
+
 // computed evaluates what a figure says it follows from.
 func computed(root any, how string) (float64, error) {
 	list := func(path string) []any {
@@ -157,6 +196,9 @@ func TestEveryFigureIsFoundInTheResult(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 						continue
+					}
+					if units := unitOf(source); !slices.Contains(units, kind) {
+						t.Errorf("%s: got it shown as %s, want %v", source, kind, units)
 					}
 					if typed(kind, value) != typed(kind, n.String()) {
 						t.Errorf("%s: got the value %s, want %s", source, value, n)

@@ -83,7 +83,7 @@ func (v *view) functions() template.FuncMap {
 	return template.FuncMap{
 		"say": say, "switchName": func() text { return pair("中文", "English") }, "colon": colon, "t": text.html, "st": text.svg, "attr": attr, "swap": swap, "term": term, "quote": quote, "group": func(p string) group { return group{Profile: p} },
 		"mark": func(c *viewCell) mark { return cellMark(c.Cell) }, "trouble": trouble, "bound": bound, "expectation": expectation, "basis": basis, "reasons": reasons,
-		"rowOf": v.rowOf, "facts": facts, "runs": v.runsGrid, "search": search, "join": strings.Join, "orDash": orDash, "settings": settings,
+		"rowOf": v.rowOf, "facts": facts, "runs": runsGrid, "search": search, "join": strings.Join, "orDash": orDash, "settings": settings,
 	}
 }
 

@@ -118,13 +118,13 @@ func TestTheVerdictForOrdersThatMustNotBeLost(t *testing.T) {
 			"✓", "rabbitmq/slow", []string{"only one of its profile that qualifies", "rabbitmq/quick: lost messages, broker killed: 1 of 12"}},
 		"a loss with a killed consumer counts too": {
 			[]trial.Cell{ranked("a", 10, 20), crashes("a", kill, 0, 12), crashes("a", trial.FaultConsumerKillMidHandle, 2, 12)},
-			"?", "", []string{"none of the settings measured here qualifies", "consumer killed mid-handle: 2 of 12"}},
+			"?", "", []string{"None of the settings measured here qualifies", "consumer killed mid-handle: 2 of 12"}},
 		"both, when the intervals overlap": {
 			[]trial.Cell{ranked("b", 15, 40), crashes("b", kill, 0, 12), ranked("a", 10, 20), crashes("a", kill, 0, 12)},
 			"≈", "rabbitmq/a or rabbitmq/b", []string{"give them no order"}},
 		"nobody, when the crashes are too few": {
 			[]trial.Cell{ranked("a", 10, 20), crashes("a", kill, 0, 5)},
-			"?", "rabbitmq/a", []string{"too few crashes to decide", "0 of 5"}},
+			"?", "rabbitmq/a", []string{"Too few crashes to decide", "0 of 5"}},
 		"nobody, when the broker was not killed": {
 			[]trial.Cell{ranked("a", 10, 20), crashes("a", trial.FaultConsumerKillBeforeAck, 0, 12)},
 			"?", "", []string{"broker killed was not tested"}},
@@ -143,7 +143,7 @@ func TestTheVerdictForOrdersThatMustNotBeLost(t *testing.T) {
 			"?", "", []string{"the sale lost 2 orders (service killed)"}},
 		"no emulated broker wins": {
 			[]trial.Cell{ranked("a", 10, 20, func(c *trial.Cell) { c.Broker.Emulated = true }), crashes("a", kill, 0, 12, func(c *trial.Cell) { c.Broker.Emulated = true })},
-			"?", "", []string{"no setting of this profile is in this result"}},
+			"?", "", []string{"No setting of this profile is in this result"}},
 		"a result from before counts its valid trials": {
 			[]trial.Cell{ranked("a", 10, 20, func(c *trial.Cell) { c.Spread = nil }), crashes("a", kill, 0, 12, func(c *trial.Cell) { c.Loss = nil })},
 			"✓", "rabbitmq/a", []string{"0 of 12 crashes lost something", "above 22.1 % excluded", "its latency has no rank"}},

@@ -17,7 +17,7 @@ func (v *view) resourcesGrid() grid {
 			}
 			seconds := func(name string, n float64) field { return number(fig(asSeconds, n, c.path("cost."+name)), c.ID) }
 			size := func(name string, n int64) field { return number(fig(asBytes, n, c.path("cost."+name)), c.ID) }
-			fields := []field{settingField(r), words(term(c.Test)), seconds("clientCpuSeconds", k.ClientCPUSeconds), nothing(), size("clientMemoryBytes", k.ClientMemoryBytes), nothing(), nothing()}
+			fields := []field{settingField(r), words(testTitle(c)), seconds("clientCpuSeconds", k.ClientCPUSeconds), nothing(), size("clientMemoryBytes", k.ClientMemoryBytes), nothing(), nothing()}
 			because := text{}
 			if k.BrokerKnown {
 				fields[3], fields[5], fields[6] = seconds("brokerCpuSeconds", k.BrokerCPUSeconds), size("brokerMemoryBytes", k.BrokerMemoryBytes), size("brokerDiskBytes", k.BrokerDiskBytes)
@@ -107,4 +107,12 @@ func (v *view) stagesGrid() grid {
 		}
 	}
 	return g
+}
+
+// testTitle is a cell's test, and its fault where it has one.
+func testTitle(c *viewCell) text {
+	if c.Fault == trial.FaultNone || c.Fault == "" {
+		return term(orDash(c.Test))
+	}
+	return join(comma(), term(orDash(c.Test)), faultTitle(c.Fault))
 }

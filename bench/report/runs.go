@@ -8,8 +8,7 @@ import (
 )
 
 // runsGrid is every trial of a cell, the invalid ones too.
-func (v *view) runsGrid(c *viewCell) grid {
-	r := v.rowOf(c)
+func runsGrid(c *viewCell) grid {
 	g := grid{Name: "runs-" + c.ID, Title: say("Every trial of {0}", c.Title()), Columns: []column{
 		col("trial", true), col("order in the run", true), col("seed", true), col("sent", true), col("lost", true), col("again", true), col("rate", true),
 		col("response p99", true), col("end to end p50", true), col("p99", true), col("from send p99", true), col("recovery", true), col("sold", true), col("state", false),
@@ -40,7 +39,7 @@ func (v *view) runsGrid(c *viewCell) grid {
 		if s := t.Sale; s != nil {
 			fields[12] = field{Text: say("{0}/{1}", fig(asCount, s.Sold, at("sale.sold")), fig(asCount, s.Stock, at("sale.stock")))}
 		}
-		g.Lines = append(g.Lines, line{Row: r, Fields: fields, ID: id})
+		g.Lines = append(g.Lines, line{Fields: fields, ID: id})
 	}
 	g.Columns[10].Grey = true
 	return g.trimmed()

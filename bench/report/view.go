@@ -30,11 +30,7 @@ type viewCell struct {
 }
 
 func (c *viewCell) Title() text {
-	t := say("{0}: {1}", c.Backend+"/"+c.Setting, term(c.Test))
-	if c.Fault != trial.FaultNone && c.Fault != "" {
-		t = join(comma(), t, faultTitle(c.Fault))
-	}
-	return t
+	return say("{0}: {1}", c.Backend+"/"+c.Setting, testTitle(c))
 }
 
 // count is a number of the cell, by its path within it.
