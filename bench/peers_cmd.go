@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"queuelab/bench/host"
 	"queuelab/bench/peers"
 )
 
@@ -56,6 +57,7 @@ func (c *peersCmd) Run(e *env) error {
 	if err := peers.Claim(c.Out, c.Force); err != nil {
 		return err
 	}
+	o.Host = host.Facts(e.ctx, os.TempDir())
 	o.Say = func(format string, args ...any) {
 		fmt.Fprintf(e.stderr, "[%v] "+format+"\n", append([]any{time.Since(began).Round(time.Second)}, args...)...)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/redis/go-redis/v9"
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -46,6 +47,18 @@ func (o orders) bareConsumer(ctx context.Context) (*consumer, error) {
 		return nil, err
 	}
 	switch w.scheme {
+	case "redis+list":
+		c := bareRedis(w.host)
+		return &consumer{
+			next: func(ctx context.Context) (int, error) {
+				_, popped, err := c.BLMPop(ctx, blockFor, "right", int64(o.Batch), listKey(w.queue)).Result()
+				if errors.Is(err, redis.Nil) {
+					err = nil
+				}
+				return len(popped), err
+			},
+			settled: nothingUnderWay, close: func() { _ = c.Close() },
+		}, nil
 	case "redis+streams":
 		c := bareRedis(w.host)
 		return &consumer{

@@ -42,7 +42,11 @@ func (o orders) latency(ctx context.Context) (outcome, error) {
 	}
 
 	defer l.close()
-	s := &stamps{warm: o.Warm, want: o.Count, first: make(chan struct{}), all: make(chan struct{})}
+	return o.measureLine(ctx, l)
+}
+
+func (o orders) measureLine(ctx context.Context, l *line) (outcome, error) {
+	s := &stamps{warm: o.Warm, want: o.Count, probes: make(chan struct{}, probes), all: make(chan struct{})}
 	receiving, stop := context.WithCancel(ctx)
 	failed := make(chan error, 1)
 	var receiver sync.WaitGroup
@@ -71,13 +75,15 @@ func (o orders) latency(ctx context.Context) (outcome, error) {
 
 // send sends all messages and returns, with the rate, once all have come.
 func (o orders) send(ctx context.Context, l *line, s *stamps, failed <-chan error) (float64, error) {
-	// A consumer group may still be dealing out its partitions: the clock runs
-	// once a first message has come through.
-	if err := l.publish(ctx, s.message(probe, 0)); err != nil {
-		return 0, fmt.Errorf("publish the first message: %w", err)
-	}
-	if err := await(ctx, s.first, failed, "the first message"); err != nil {
-		return 0, err
+	// A consumer group may still be dealing out its partitions: the load begins
+	// once messages have come through one by one, over every partition.
+	for i := range int64(probes) {
+		if err := l.publish(ctx, s.message(-1-i, 0)); err != nil {
+			return 0, fmt.Errorf("publish the first messages: %w", err)
+		}
+		if err := await(ctx, s.probes, failed, "the first messages"); err != nil {
+			return 0, err
+		}
 	}
 	pacer, start := load.Constant(o.Rate), ledger.Now()+int64(10*time.Millisecond)
 	stats, err := load.Run(ctx, load.Generator{
@@ -108,17 +114,17 @@ func await(ctx context.Context, fact <-chan struct{}, failed <-chan error, what 
 	}
 }
 
-// probe is the number of the message before the first.
-const probe = -1
+// probes are the messages before the first; their numbers are negative.
+const probes = 16
 
 // stamps are the latencies of the messages after the warm-up. Each body carries
 // its number and when it is due.
 type stamps struct {
 	warm, want int64
-	first, all chan struct{}
+	probes     chan struct{} // receives for each of them
+	all        chan struct{} // closed once all have come
 
 	mu    sync.Mutex
-	begun bool
 	got   map[int64]bool
 	micro []float64
 }
@@ -140,24 +146,21 @@ func (s *stamps) seen(b []byte) {
 	n, due := int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint64(b[8:]))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case n == probe:
-		if !s.begun {
-			s.begun = true
-			close(s.first)
-		}
-		return
-	case s.got == nil:
-		s.got = make(map[int64]bool, s.want)
+	if s.got == nil {
+		s.got = make(map[int64]bool, s.want+probes)
 	}
 	if s.got[n] {
 		return // delivered again
 	}
 	s.got[n] = true
+	if n < 0 {
+		s.probes <- struct{}{}
+		return
+	}
 	if n >= s.warm {
 		s.micro = append(s.micro, float64(now-due)/1e3)
 	}
-	if int64(len(s.got)) == s.want {
+	if int64(len(s.got)) == s.want+probes {
 		close(s.all)
 	}
 }

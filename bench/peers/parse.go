@@ -117,12 +117,13 @@ func parseConsumerPerformance(out string, messages int64) (float64, error) {
 		return 0, notUnderstood(lines[0])
 	case len(lines) == 1:
 		return 0, errors.New("it printed a header and no result")
-	case len(lines) > 2:
-		return 0, notUnderstood(lines[2])
 	}
 	fields := strings.Split(lines[1], ", ")
-	if len(fields) != len(strings.Split(consumerHeader, ", ")) {
+	switch {
+	case len(fields) != len(strings.Split(consumerHeader, ", ")):
 		return 0, notUnderstood(lines[1])
+	case len(lines) > 2:
+		return 0, notUnderstood(lines[2])
 	}
 	consumed, err := strconv.ParseInt(fields[4], 10, 64)
 	if err != nil {
@@ -139,7 +140,8 @@ func parseConsumerPerformance(out string, messages int64) (float64, error) {
 }
 
 var (
-	perfTestNotice   = regexp.MustCompile(`^(id: \S+, starting (producer|consumer) #\d+(, channel #\d+)?|test stopped( \([^()]*\))?|id: \S+, (consumer|confirm) latency min/median/75th/95th/99th [0-9/]+ (µs|ms))$`)
+	perfTestNotice   = regexp.MustCompile(`^(id: \S+, starting (producer|consumer) #\d+(, channel #\d+)?|id: \S+, (consumer|confirm) latency min/median/75th/95th/99th [0-9/]+ (µs|ms))$`)
+	perfTestEnd      = regexp.MustCompile(`^test stopped \((Reached time limit|(Consumer|Producer) reached message limit)\)$`)
 	perfTestInterval = regexp.MustCompile(`^id: \S+, time ([0-9.]+) s, (.*)$`)
 	perfTestRate     = regexp.MustCompile(`^(sent|returned|confirmed|nacked|received): ([0-9]+) msg/s$`)
 	perfTestLatency  = regexp.MustCompile(`^(min/median/75th/95th/99th )?(consumer|confirm) latency: [0-9/]+ (µs|ms)$`)
@@ -161,7 +163,12 @@ func parsePerfTest(out, what string) (float64, error) {
 	type interval struct{ at, rate float64 }
 	var intervals []interval
 	summary := map[string]string{}
+	ended := false
 	for _, l := range linesOf(out) {
+		if perfTestEnd.MatchString(l) {
+			ended = true
+			continue
+		}
 		if m := perfTestSummary.FindStringSubmatch(l); m != nil {
 			summary[m[1]] = m[2]
 			continue
@@ -196,6 +203,9 @@ func parsePerfTest(out, what string) (float64, error) {
 			return 0, notUnderstood(l)
 		}
 		intervals = append(intervals, i)
+	}
+	if !ended { // a kill, or a broker that went away, also makes a summary
+		return 0, errors.New("it did not reach its limit")
 	}
 	if summary["sending"] == "" || summary["receiving"] == "" {
 		return 0, errors.New("it printed no summary")
