@@ -72,6 +72,7 @@ func rateTick(t float64) string {
 
 // niceScale gives 3 to 6 round steps up to at least most.
 func niceScale(most float64) (step, scale float64) {
+	most = min(max(most, 0.001), 1e15) // a file may claim anything
 	unit := math.Pow(10, math.Floor(math.Log10(most)))
 	for _, f := range []float64{0.2, 0.5, 1, 2} {
 		if step = unit * f; most/step <= 6 {
