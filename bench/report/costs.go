@@ -137,10 +137,9 @@ func (v *view) costsGrid() grid {
 					e2e := endToEndFields(c)
 					fields[3], fields[4] = rateField(c), percentileField(percentiles(c.LatencyMicros.Publish)[2], c, "latencyMicros.publish")
 					fields[5], fields[6], fields[9] = e2e[0], doubtMark(e2e[2], c), e2e[4]
-					if in := c.interval(byLatency().Metric); in != nil && i == 0 {
-						fields[7] = words(between(asMicros, "", *in))
+					if i == 0 {
+						copy(fields[7:9], p99Beside(r))
 					}
-					fields[8] = words(e2e[2].Grey)
 				} else {
 					fields[5] = absent(c)
 				}

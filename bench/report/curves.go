@@ -97,10 +97,12 @@ func (g group) curvesPlot() plot {
 	return p
 }
 
-func curveSeries(c *viewCell, r *row, i int, x, y axis) series {
-	s := series{Class: lineClass(i, r), Label: shorten(r.Setting(), 30), ID: c.ID}
+func curveSeries(c *viewCell, r *row, kind int, x, y axis) series {
+	s := series{Class: lineClass(kind, r), Label: shorten(r.Setting(), 30), ID: c.ID}
 	var main, grey trace
-	for _, q := range curveOf(c) {
+	points := curveOf(c)
+	marked := markedPoints(points)
+	for i, q := range points {
 		px0, v := x.at(nines(q.Q)), q.Value.Float()
 		main.to(px0, y.at(v))
 		if q.HasUncorr {
@@ -112,10 +114,8 @@ func curveSeries(c *viewCell, r *row, i int, x, y axis) series {
 		if q.HasUncorr {
 			d.Hover = say("{0}; from send {1}", d.Hover, raw(q.Uncorr.String()))
 		}
-		for _, mark := range []float64{0.5, 0.9, 0.99, 0.999, 0.9999} {
-			if math.Abs(q.Q-mark) < 1e-9 {
-				d.Class, d.Shape = "mark", shape(s.Class, px0, y.at(v))
-			}
+		if marked[i] {
+			d.Class, d.Shape = "mark", shape(s.Class, px0, y.at(v))
 		}
 		s.Dots = append(s.Dots, d)
 	}
@@ -124,6 +124,22 @@ func curveSeries(c *viewCell, r *row, i int, x, y axis) series {
 		s.Note = say("p99 {0}", quantile(percentiles(l.EndToEnd)[2], c.path("latencyMicros.endToEnd")))
 	}
 	return s
+}
+
+// markedPoints are those that carry the shape of their line: nearest to the
+// quantiles that people name. A recorded curve seldom has just those.
+func markedPoints(points []curvePoint) map[int]bool {
+	marked := map[int]bool{}
+	for _, named := range []float64{0.5, 0.9, 0.99, 0.999, 0.9999} {
+		best, off := -1, 0.2
+		for i, p := range points {
+			if d := math.Abs(nines(p.Q) - nines(named)); d < off {
+				best, off = i, d
+			}
+		}
+		marked[best] = best >= 0
+	}
+	return marked
 }
 
 func (g group) rowOf(c *viewCell) *row {

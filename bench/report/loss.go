@@ -26,7 +26,7 @@ func lossOf(c *viewCell) (lossy, trials figure, known bool) {
 // lossText is "k of n crashes lost" with what that leaves possible.
 func lossText(c *viewCell) text {
 	lossy, trials, known := lossOf(c)
-	if trials.Float() <= 0 {
+	if trials.Float() <= 0 || c.Fault == trial.FaultNone { // the control is no crash
 		return text{}
 	}
 	if !known {
@@ -52,7 +52,7 @@ func lossField(r *row) field {
 	var paths, all []string
 	known := true
 	for _, c := range r.of(trial.TestCrash) {
-		if !measured(c.Cell) {
+		if !measured(c.Cell) || c.Fault == trial.FaultNone {
 			continue
 		}
 		k, n, ok := lossOf(c)

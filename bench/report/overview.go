@@ -9,7 +9,7 @@ import (
 // summaryGrid is everything in one line a setting.
 func (v *view) summaryGrid() grid {
 	g := grid{Name: "summary", Columns: []column{
-		col("setting", false), col("guarantee", false), col("end to end p50", true), col("p99", true), col("held", true),
+		col("setting", false), col("guarantee", false), col("end to end p50", true), col("p99", true), col("95 % interval", true), {Key: "from send", Title: say("from send"), Num: true, Grey: true}, col("held", true),
 	}}
 	crash, sale := v.faults(trial.TestCrash), v.faults(trial.TestSale)
 	n, evenCrash := v.evenTrials(trial.TestCrash)
@@ -35,6 +35,7 @@ func (v *view) summaryGrid() grid {
 	for _, r := range v.rows {
 		fields := []field{settingField(r), words(term(orDash(r.Guarantee)))}
 		fields = append(fields, latencyBrief(r)...)
+		fields = append(fields, p99Beside(r)...)
 		fields = append(fields, heldBrief(r))
 		for _, f := range crash {
 			fields = append(fields, crashField(r.find(trial.TestCrash, f), evenCrash))
@@ -44,7 +45,22 @@ func (v *view) summaryGrid() grid {
 		}
 		g.Lines = append(g.Lines, line{Row: r, Fields: fields, Apart: r.Unranked()})
 	}
-	return g
+	return g.trimmed()
+}
+
+// p99Beside is what stands beside a p99: its interval, and the uncorrected one.
+func p99Beside(r *row) []field {
+	for _, c := range r.of(trial.TestLatency) {
+		if c.LatencyMicros == nil || !measured(c.Cell) {
+			continue
+		}
+		in := nothing()
+		if i := c.interval(byLatency().Metric); i != nil {
+			in = words(between(asMicros, c.path(`spread["endToEnd.p99"]`), *i))
+		}
+		return []field{in, words(endToEndFields(c)[2].Grey)}
+	}
+	return []field{nothing(), nothing()}
 }
 
 // cellsGrid is every cell, expected against measured, worst first.

@@ -193,3 +193,23 @@ func TestAPromiseIsRead(t *testing.T) {
 		}
 	}
 }
+
+func TestACurveIsMarkedNearestToTheNamedQuantiles(t *testing.T) {
+	var points []curvePoint
+	for _, q := range []float64{0, 0.205672, 0.498813, 0.748, 0.9, 0.9498, 0.98902, 0.99} {
+		points = append(points, curvePoint{Q: q})
+	}
+	got := markedPoints(points)
+	for i := range points {
+		if want := i == 2 || i == 4 || i == 7; got[i] != want {
+			t.Errorf("q %v: got marked %v, want %v", points[i].Q, got[i], want)
+		}
+	}
+}
+
+func TestTheControlIsNoCrash(t *testing.T) {
+	v := newView(trial.Result{Cells: []trial.Cell{crashes("a", trial.FaultNone, 0, 12), crashes("a", trial.FaultBrokerKill, 1, 8)}})
+	if got := lossField(v.rows[0]).Text.String(); got != "1 of 8 ✗" {
+		t.Errorf("got %q, want 1 of 8 ✗", got)
+	}
+}
