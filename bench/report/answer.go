@@ -60,7 +60,7 @@ func (v *view) answers() []answer {
 
 func (g group) answer(a *answer) {
 	var kept, doubtful []standing
-	proof := map[*row]text{}
+	proof, failed := map[*row]text{}, false
 	for _, s := range g.standings(byLatency()) {
 		if s.Row.Unranked() {
 			continue
@@ -75,6 +75,7 @@ func (g group) answer(a *answer) {
 		case thin:
 			doubtful, proof[s.Row] = append(doubtful, s), because
 		default:
+			failed = failed || t == lossy
 			a.Out = append(a.Out, join(colon(), nameOf(s), because))
 		}
 	}
@@ -89,6 +90,8 @@ func (g group) answer(a *answer) {
 	case len(doubtful) > 0:
 		a.Choice = names(doubtful)
 		a.Text = say("Too few crashes to decide: nothing was lost, but 6 crashes are the least that say anything ({0}).", proof[doubtful[0].Row])
+	case !failed:
+		a.Text = say("Nothing that would decide it was tested with a valid result.")
 	default:
 		a.Text = say("None of the settings measured here qualifies.")
 	}

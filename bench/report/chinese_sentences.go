@@ -15,6 +15,7 @@ var chineseSentences = map[string]string{
 	"Its p99 end to end, {0}, is the only one among those that qualify that can be ranked.":                                         "其端到端 p99 为 {0}，是合格配置中唯一能排名的。",
 	"Killing a process is not cutting the power: what the disk had when the power went is read from the settings, not tested here.": "杀死进程不等于断电：断电时磁盘上有什么，是从设置读出来的，这里没有测试。",
 	"NOISY: {0}": "噪声过大：{0}",
+	"Nothing that would decide it was tested with a valid result.":                                "能决定此事的测试没有做，或没有有效结果。",
 	"Their p99 end to end overlap, so these trials give them no order; the lowest median is {0}.": "它们的端到端 p99 区间重叠，这些试验分不出先后；最低的中位数为 {0}。",
 	"Which of them is faster this result cannot tell: {0}.":                                       "哪个更快，本结果无法判断：{0}。",
 	"a sleep of a millisecond ends late by p50 {0}, p99 {1}, max {2}":                             "一毫秒的睡眠醒来迟到 p50 {0}，p99 {1}，max {2}",

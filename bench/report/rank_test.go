@@ -127,10 +127,10 @@ func TestTheVerdictForOrdersThatMustNotBeLost(t *testing.T) {
 			"?", "rabbitmq/a", []string{"Too few crashes to decide", "0 of 5"}},
 		"nobody, when the broker was not killed": {
 			[]trial.Cell{ranked("a", 10, 20), crashes("a", trial.FaultConsumerKillBeforeAck, 0, 12)},
-			"?", "", []string{"broker killed was not tested"}},
+			"?", "", []string{"Nothing that would decide it was tested", "broker killed was not tested"}},
 		"nobody, when the crashes were invalid": {
 			[]trial.Cell{ranked("a", 10, 20), crashes("a", kill, 0, 0, func(c *trial.Cell) { c.Verdict, c.InvalidReasons = trial.VerdictInvalid, []string{"idle"} })},
-			"?", "", []string{"broker killed: invalid: idle"}},
+			"?", "", []string{"Nothing that would decide it was tested", "broker killed: invalid: idle"}},
 		"all that qualify, when their latency has no rank": {
 			[]trial.Cell{ranked("a", 10, 20, func(c *trial.Cell) { c.Noisy = "wild" }), crashes("a", kill, 0, 12), crashes("b", kill, 0, 12)},
 			"?", "rabbitmq/a or rabbitmq/b", []string{"this result cannot tell", "too noisy to rank: wild"}},
