@@ -67,7 +67,7 @@ func calibrations() []calibration {
 	long := one
 	long.Duration = 30 * time.Second
 	slow := load
-	freeze := Fake{Service: 200 * time.Microsecond, FreezeAt: 10 * time.Second, FreezeFor: time.Second}
+	freeze := Fake{Service: 200 * time.Microsecond, Rate: rate, FreezeAt: 10 * time.Second, FreezeFor: time.Second}
 	hits := func(every float64) float64 { return math.Floor(count / every) }
 	return []calibration{
 		{"frozen", "1,000/s for 30 s to one server that stands still for one of them: latency must count from the due time", freeze, long, map[string]float64{

@@ -16,6 +16,7 @@ import (
 // sequence number, so that what was injected is known without asking it.
 type Fake struct {
 	Service   time.Duration // of one Publish, one after another; 0: at once
+	Rate      float64       // with Service: message n comes when it is due at this rate, also where its producer was woken late
 	FreezeAt  time.Duration // after the first Publish
 	FreezeFor time.Duration
 
@@ -91,7 +92,7 @@ type server struct {
 // still between from and until. A server that has work goes on where it stopped,
 // so that a late wake-up does not make it slower.
 func (s *server) serve(came int64, each time.Duration, from, until int64) {
-	if each == 0 && from == until {
+	if each == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -110,15 +111,19 @@ func (s *server) serve(came int64, each time.Duration, from, until int64) {
 	}
 }
 
-func (q *fakeQueue) serve() {
+func (q *fakeQueue) serve(m queue.Message) {
+	if q.fake.Service == 0 {
+		return
+	}
+	id, err := ledger.ParseID(m.ID)
+	if err != nil {
+		return // accept says so
+	}
 	q.mu.Lock()
-	came := ledger.Now()
 	if q.began == 0 {
-		q.began = came
+		q.began = ledger.Now()
 	}
-	if came-q.publishing.free < int64(q.fake.Service) {
-		came = q.publishing.free // its producer was there in time, and was woken late
-	}
+	came := q.began + int64(float64(id.Seq)/q.fake.Rate*1e9)
 	freeze := q.began + int64(q.fake.FreezeAt)
 	q.mu.Unlock()
 	q.publishing.serve(came, q.fake.Service, freeze, freeze+int64(q.fake.FreezeFor))
@@ -131,7 +136,7 @@ func (p fakePublisher) Publish(_ context.Context, msgs ...queue.Message) error {
 	outcomes := make([]queue.Outcome, len(msgs))
 	var failed error
 	for i, m := range msgs {
-		p.q.serve()
+		p.q.serve(m)
 		var err error
 		if outcomes[i], err = p.q.accept(m); err != nil {
 			failed = err
