@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"sync"
 	"time"
@@ -256,13 +257,18 @@ func (b *Broker) Version(ctx context.Context) (string, error) {
 }
 
 // Settings asks the broker for the settings in force that decide what it
-// promises and how fast it can be.
+// promises and how fast it can be. Some are only told by a broker's own tools,
+// which takes a second, and are missing where it is not ours or runs in a
+// container.
 func (b *Broker) Settings(ctx context.Context) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	m, err := b.kind.settings(ctx, b.url)
 	if err != nil {
 		return nil, fmt.Errorf("settings of %s: %w", b.kind.name, err)
+	}
+	if b.host != nil {
+		maps.Copy(m, b.host.settings(ctx))
 	}
 	return m, nil
 }

@@ -29,10 +29,11 @@ func TestBrokerAnswersAfterEveryFault(t *testing.T) {
 		version  string
 		settings map[string]string // a part of them
 	}{
-		{"redis", "7.", map[string]string{"appendonly": "yes", "appendfsync": "everysec", "save": "", "maxmemory-policy": "noeviction"}},
+		{"redis", "7.", map[string]string{"appendonly": "yes", "appendfsync": "everysec", "save": "", "maxmemory": "0", "maxmemory-policy": "noeviction", "no-appendfsync-on-rewrite": "no"}},
 		{"rabbitmq", "3.", map[string]string{"product": "RabbitMQ"}},
-		{"kafka", "4.3.1", map[string]string{"min.insync.replicas": "1", "group.min.session.timeout.ms": "1000", "auto.create.topics.enable": "false"}},
-		{"postgres", "1", map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}},
+		{"kafka", "4.3.1", map[string]string{"brokers": "1", "min.insync.replicas": "1", "default.replication.factor": "1", "log.flush.interval.messages": "9223372036854775807",
+			"log.flush.interval.ms": "", "unclean.leader.election.enable": "false", "group.min.session.timeout.ms": "1000", "auto.create.topics.enable": "false"}},
+		{"postgres", "1", map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "wal_sync_method": "fdatasync", "track_commit_timestamp": "on"}},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			ctx := within(t, 5*time.Minute)

@@ -165,3 +165,11 @@ func (c *client) close() error {
 	}
 	return nil
 }
+
+// isGone reports whether the supervisor has ended. While it has not, its pid is
+// its own: nobody has waited for it.
+func (c *client) isGone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}

@@ -220,6 +220,11 @@ func (c *container) log(ctx context.Context) string {
 	return out
 }
 
+// usage is not known: Docker's engine may be on another machine.
+func (c *container) usage() (Usage, error) { return Usage{}, nil }
+
+func (c *container) settings(context.Context) map[string]string { return nil }
+
 func (c *container) stop() error {
 	c.pipe.Close()
 	if err := c.guard.Wait(); err != nil {

@@ -23,6 +23,10 @@ type host interface {
 	resume(ctx context.Context) error
 	died() <-chan string // says how, once, when the broker ended unasked
 	log(ctx context.Context) string
+	usage() (Usage, error)
+	// settings are those in force that only the broker's own tools tell; none is
+	// no error.
+	settings(ctx context.Context) map[string]string
 	stop() error
 }
 
@@ -40,6 +44,8 @@ type plan struct {
 	prepare  []command // run to their ends, before the first start only
 	serve    []command // started one after the other, the last is the broker
 	owner    *account  // of the directory; nil: this process's user
+
+	settings func(ctx context.Context) map[string]string // see host; may be nil
 }
 
 // lastLines returns the end of a log, indented to stand below an error.

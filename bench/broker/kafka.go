@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,17 +175,6 @@ func kafkaReady(ctx context.Context, url, identity string) error {
 	})
 }
 
-var kafkaVersionLine = regexp.MustCompile(`Kafka version: ([0-9][^\s,]*)`)
-
-// kafkaVersionOf reads the line that Kafka logs when it starts: nothing in its
-// protocol tells.
-func kafkaVersionOf(_ context.Context, _, log string) (string, error) {
-	if m := kafkaVersionLine.FindStringSubmatch(log); m != nil {
-		return m[1], nil
-	}
-	return "unknown", nil
-}
-
 func kafkaSettings(ctx context.Context, url string) (got map[string]string, err error) {
 	err = withKafka(ctx, url, func(c *kafka.Client) error {
 		m, err := c.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{}})
@@ -209,7 +197,7 @@ func kafkaSettings(ctx context.Context, url string) (got map[string]string, err 
 		if err != nil {
 			return err
 		}
-		got = map[string]string{}
+		got = map[string]string{"brokers": strconv.Itoa(len(m.Brokers))}
 		for _, res := range r.Resources {
 			if res.Error != nil {
 				return res.Error

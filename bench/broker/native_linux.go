@@ -14,6 +14,7 @@ type native struct {
 	ports []int
 	plan  plan
 	ends  chan string
+	spent highest
 }
 
 // newNative prepares a broker of its own, in a directory of its own, and starts
@@ -89,3 +90,10 @@ func (n *native) kill(ctx context.Context) error   { return n.sup.ask(ctx, opKil
 func (n *native) pause(ctx context.Context) error  { return n.sup.ask(ctx, opPause) }
 func (n *native) resume(ctx context.Context) error { return n.sup.ask(ctx, opResume) }
 func (n *native) log(context.Context) string       { return readLogs(n.sup.dir) }
+
+func (n *native) settings(ctx context.Context) map[string]string {
+	if n.plan.settings == nil {
+		return nil
+	}
+	return n.plan.settings(ctx)
+}

@@ -35,7 +35,8 @@ func postgresKind() kind {
 			return v, err
 		},
 		settings: func(ctx context.Context, url string) (map[string]string, error) {
-			return postgresShow(ctx, url, "server_version", "fsync", "synchronous_commit", "full_page_writes", "max_connections", "shared_buffers")
+			return postgresShow(ctx, url, "server_version", "fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "commit_delay",
+				"track_commit_timestamp", "max_connections", "shared_buffers")
 		},
 	}
 }

@@ -89,6 +89,7 @@ func planRabbit(l layout) (plan, error) {
 	}
 	return plan{
 		identity: node,
+		settings: func(ctx context.Context) map[string]string { return rabbitLimits(ctx, node+"@localhost", l.dir, env) },
 		serve: []command{
 			// In the foreground and before the node, which would start one that
 			// leaves its family.

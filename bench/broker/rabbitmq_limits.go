@@ -1,0 +1,53 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// rabbitLimits asks a node of ours for the limits that can block its publishers
+// or close its consumers' channels in the middle of a measurement. Its protocol
+// does not tell, and its own tool takes several seconds, so that this asks as
+// that does, through the runtime's own protocol. Nil: it does not answer.
+func rabbitLimits(ctx context.Context, node, dir string, env []string) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	// What a version does not know is left out.
+	ask := fmt.Sprintf(`
+N = '%s',
+Say = fun(Name, M, F, A) ->
+  case rpc:call(N, M, F, A, 5000) of
+    {badrpc, _} -> ok;
+    undefined -> ok;
+    {ok, V} -> io:format("~s=~tp~n", [Name, V]);
+    V -> io:format("~s=~tp~n", [Name, V])
+  end end,
+Say("consumer_timeout", application, get_env, [rabbit, consumer_timeout]),
+Say("vm_memory_high_watermark", vm_memory_monitor, get_vm_memory_high_watermark, []),
+Say("vm_memory_limit_bytes", vm_memory_monitor, get_memory_limit, []),
+Say("disk_free_limit_bytes", rabbit_disk_monitor, get_disk_free_limit, []),
+halt(0).`, node)
+	cmd := exec.CommandContext(ctx, "erl", "-noinput", "-hidden", "-connect_all", "false",
+		"-start_epmd", "false", // it would outlive us
+		"-kernel", "inet_dist_use_interface", "{127,0,0,1}",
+		"-sname", fmt.Sprintf("ask%08x@localhost", rand.Uint32()),
+		"-eval", strings.ReplaceAll(ask, "\n", " "))
+	cmd.Env, cmd.Dir = append(os.Environ(), env...), dir // there is the cookie
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return nil
+	}
+	got := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			got[name] = value
+		}
+	}
+	return got
+}
