@@ -3,9 +3,13 @@ package trial
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
 	"math"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -32,6 +36,7 @@ type measured struct {
 	draining  time.Duration // the last sent to the last delivered
 	sale      *saleOutcome
 
+	tally  *ledger.Tally
 	plan   load.Stats // of the loop that sent
 	cost   *Cost
 	stamps string // file, beside the result
@@ -167,16 +172,14 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 	if err != nil {
 		return nil, err
 	}
-	records, err := ledger.Read(paths...)
-	if err != nil {
-		return nil, fmt.Errorf("read the ledger: %w", err)
-	}
 	source, err := p.source(NodeConfig{})
 	if err != nil {
 		return nil, err
 	}
 	m := &measured{caps: *ready.Caps, plan: *produced.Stats}
-	m.account(records, s, source.KeyOf)
+	if err := m.account(ledger.Scan(paths...), s, source.KeyOf); err != nil {
+		return nil, fmt.Errorf("read the ledger: %w", err)
+	}
 	m.cost = bill.cost(m.delivered)
 	if drained.Error != "" {
 		m.invalid = append(m.invalid, drained.Error)
@@ -185,11 +188,15 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 	return m, err
 }
 
-// account judges a trial without a fault.
-func (m *measured) account(records []ledger.Record, s Spec, keyOf func(ledger.ID) string) {
-	in := ledger.Input{Records: records, Confirm: m.caps.Confirm, KeyOf: keyOf}
+// account judges a trial without a fault. The records pass through it, so that
+// a trial may have millions.
+func (m *measured) account(records iter.Seq2[ledger.Record, error], s Spec, keyOf func(ledger.ID) string) error {
+	m.tally = ledger.NewTally(ledger.Input{Confirm: m.caps.Confirm, KeyOf: keyOf})
 	var first, lastSent, lastDelivered int64
-	for _, r := range records {
+	for r, err := range records {
+		if err != nil {
+			return err
+		}
 		switch r.Event {
 		case ledger.Intent:
 			if first == 0 || r.Due < first {
@@ -200,19 +207,44 @@ func (m *measured) account(records []ledger.Record, s Spec, keyOf func(ledger.ID
 			m.delivered++
 			lastDelivered = r.At
 		}
+		m.tally.Add(r)
 	}
 	if s.Test == TestLatency {
-		in.From = first + s.Load.Warmup.Nanoseconds()
+		m.tally.Input.From = first + s.Load.Warmup.Nanoseconds()
 	}
 	m.sending = time.Duration(lastSent - first)
 	m.draining = max(0, time.Duration(lastDelivered-lastSent))
-	m.report = ledger.Account(in)
+	m.report = m.tally.Report()
 	if err := m.report.Conservation; err != nil {
 		m.invalid = append(m.invalid, "the ledger does not balance: "+err.Error())
 	}
 	if m.delivered == 0 {
 		m.invalid = append(m.invalid, "nothing was delivered")
 	}
+	return nil
+}
+
+// keepStamps writes the stamps of every message of a cell's first latency trial
+// beside the result. It returns the file's name; "" where there is one already.
+func (l *Lab) keepStamps(s Spec, m *measured) (string, error) {
+	if l.Stamps == "" || m.tally == nil || m.delivered == 0 {
+		return "", nil
+	}
+	if err := os.MkdirAll(l.Stamps, 0o755); err != nil {
+		return "", fmt.Errorf("keep the stamps: %w", err)
+	}
+	name := s.Setting.Backend + "-" + s.Setting.label() + ".csv.gz"
+	f, err := os.OpenFile(filepath.Join(l.Stamps, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("keep the stamps: %w", err)
+	}
+	if err := errors.Join(ledger.WriteStamps(f, m.tally.Stamps()), f.Close()); err != nil {
+		return "", fmt.Errorf("keep the stamps: %w", err)
+	}
+	return StampsDir + "/" + name, nil
 }
 
 // presetQuery names the preset where a backend has one.

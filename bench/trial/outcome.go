@@ -162,7 +162,11 @@ func (r *Runner) one(ctx context.Context, s Spec, seed uint64) (*measured, error
 func (l *Lab) measure(ctx context.Context, s Spec, seed uint64) (*measured, error) {
 	switch s.Test {
 	case TestLatency:
-		return l.latency(ctx, s, seed)
+		m, err := l.latency(ctx, s, seed)
+		if err == nil && len(m.invalid) == 0 {
+			m.stamps, err = l.keepStamps(s, m)
+		}
+		return m, err
 	case TestThroughput:
 		return l.throughput(ctx, s)
 	case TestCrash:

@@ -194,15 +194,13 @@ func (t *tally) fillLatency(c *Cell) {
 	c.Curve = curve(t.publish, t.endToEnd, t.fromSend)
 }
 
-// curve takes the points at equal steps of the number of nines, as far as ten
-// messages lie beyond.
+// curve takes the points as far out as ten messages lie beyond.
 func curve(publish, endToEnd, fromSend *hdrhistogram.Histogram) []CurvePoint {
 	n := float64(min(publish.TotalCount(), endToEnd.TotalCount()))
 	var points []CurvePoint
-	for step := 0; ; step++ {
-		q := 1 - math.Pow(10, -float64(step)/10)
+	for _, q := range curveQuantiles() {
 		if n*(1-q) < 10 {
-			return points
+			break
 		}
 		us := func(h *hdrhistogram.Histogram) int64 {
 			if h == nil {
@@ -210,8 +208,22 @@ func curve(publish, endToEnd, fromSend *hdrhistogram.Histogram) []CurvePoint {
 			}
 			return (h.ValueAtQuantile(100*q) + 500) / 1000
 		}
-		points = append(points, CurvePoint{Q: math.Round(q*1e6) / 1e6, Publish: us(publish), EndToEnd: us(endToEnd), EndToEndFromSend: us(fromSend)})
+		points = append(points, CurvePoint{Q: q, Publish: us(publish), EndToEnd: us(endToEnd), EndToEndFromSend: us(fromSend)})
 	}
+	return points
+}
+
+// curveQuantiles are ten to each nine, and those that have a name.
+func curveQuantiles() []float64 {
+	qs := []float64{0.5}
+	for step := range 60 {
+		q := math.Round((1-math.Pow(10, -float64(step)/10))*1e7) / 1e7
+		if !slices.Contains(qs, q) {
+			qs = append(qs, q)
+		}
+	}
+	slices.Sort(qs)
+	return qs
 }
 
 // cost is the median of each cost by itself.
