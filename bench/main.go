@@ -25,6 +25,7 @@ type cli struct {
 	AB        abCmd        `cmd:"" name:"ab" help:"Measure two settings in turn, in pairs, and compare them."`
 	Peers     peersCmd     `cmd:"" help:"Measure our backends side by side with each broker's own load tool."`
 	Report    reportCmd    `cmd:"" help:"Print and rewrite the reports of a result directory."`
+	Lie       lieCmd       `cmd:"" help:"The same run told as bad tools would tell it, beside the truth."`
 	List      listCmd      `cmd:"" help:"List backends, settings, tests and faults, with what each promises."`
 	Doctor    doctorCmd    `cmd:"" help:"Tell what this machine has, what is missing and how to get it."`
 	Up        upCmd        `cmd:"" help:"Run the same brokers in the foreground for hands-on use; Ctrl-C takes them down."`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -217,4 +218,20 @@ func (c *CalibrationCase) judge() {
 		}
 	}
 	c.Why = strings.TrimPrefix(c.Why, "; ")
+}
+
+// RecordFrozen runs the calibration's queue that stands still for a second, and
+// returns the file with its stamps, in Lab.Stamps.
+func (l *Lab) RecordFrozen(ctx context.Context) (string, error) {
+	c := calibrations()[0]
+	s := Spec{Setting: Settings()[0], Test: TestLatency, Fault: FaultNone, Trials: 1, Load: c.load}
+	s.Setting.Fake, s.Setting.Label = &c.fake, c.name
+	ctx, cancel := context.WithTimeout(ctx, s.deadline())
+	defer cancel()
+	m, err := l.latency(ctx, s, 1)
+	if err != nil {
+		return "", err
+	}
+	name, err := l.keepStamps(s, m)
+	return filepath.Join(l.Stamps, filepath.Base(name)), err
 }
