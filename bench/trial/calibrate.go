@@ -25,6 +25,7 @@ type CalibrationCase struct {
 	Injected map[string]float64 `json:"injected"`
 	Reported map[string]float64 `json:"reported"`
 	OK       bool               `json:"ok"`
+	Attempts int                `json:"attempts"`      // a machine that stalls moves a time: such a case is measured up to three times
 	Why      string             `json:"why,omitempty"` // what was not reported as injected
 }
 
@@ -110,11 +111,6 @@ func (l *Lab) Calibrate(ctx context.Context, names []string, each func(Calibrati
 	}
 	wanted := func(name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 	out := Calibration{Cases: []CalibrationCase{}}
-	add := func(c CalibrationCase) {
-		c.judge()
-		out.Cases = append(out.Cases, c)
-		each(c)
-	}
 	var err error
 	if out.Floor, err = l.Floor(ctx); err != nil {
 		return out, err
@@ -123,11 +119,18 @@ func (l *Lab) Calibrate(ctx context.Context, names []string, each func(Calibrati
 		if !wanted(c.name) {
 			continue
 		}
-		reported, err := l.calibrate(ctx, c)
-		if err != nil {
-			return out, fmt.Errorf("calibrate, %s: %w", c.name, err)
+		k := CalibrationCase{Name: c.name, About: c.about, Injected: c.expected()}
+		for !k.OK && k.Attempts < 3 {
+			if k.Reported, err = l.calibrate(ctx, c); err != nil {
+				return out, fmt.Errorf("calibrate, %s: %w", c.name, err)
+			}
+			k.Attempts++
+			if k.judge(); !k.onlyTimes() {
+				break // counts do not depend on the machine
+			}
 		}
-		add(CalibrationCase{Name: c.name, About: c.about, Injected: c.expected(), Reported: reported})
+		out.Cases = append(out.Cases, k)
+		each(k)
 	}
 	for _, c := range written() {
 		if !wanted(c.name) {
@@ -137,7 +140,10 @@ func (l *Lab) Calibrate(ctx context.Context, names []string, each func(Calibrati
 		if err != nil {
 			return out, fmt.Errorf("calibrate, %s: %w", c.name, err)
 		}
-		add(CalibrationCase{Name: c.name, About: c.about, Injected: c.injected, Reported: reported})
+		k := CalibrationCase{Name: c.name, About: c.about, Injected: c.injected, Reported: reported, Attempts: 1}
+		k.judge()
+		out.Cases = append(out.Cases, k)
+		each(k)
 	}
 	return out, nil
 }
@@ -204,20 +210,34 @@ func reportOf(m *measured, cell Cell) map[string]float64 {
 
 // judge compares what was reported with what was injected.
 func (c *CalibrationCase) judge() {
-	c.OK = true
+	var why []string
 	for _, name := range slices.Sorted(maps.Keys(c.Injected)) {
-		want := c.Injected[name]
-		got, ok := c.Reported[name]
-		near := got == want
-		if strings.HasSuffix(name, "Millis") {
-			near = math.Abs(got-want) <= tolerance*math.Abs(want)
-		}
-		if !ok || !near {
-			c.OK = false
-			c.Why += fmt.Sprintf("; %s: injected %.6g, reported %.6g", name, want, got)
+		if !c.reported(name) {
+			why = append(why, fmt.Sprintf("%s: injected %.6g, reported %.6g", name, c.Injected[name], c.Reported[name]))
 		}
 	}
-	c.Why = strings.TrimPrefix(c.Why, "; ")
+	c.OK, c.Why = len(why) == 0, strings.Join(why, "; ")
+}
+
+func (c *CalibrationCase) reported(name string) bool {
+	want := c.Injected[name]
+	got, ok := c.Reported[name]
+	if isTime(name) {
+		return ok && math.Abs(got-want) <= tolerance*math.Abs(want)
+	}
+	return ok && got == want
+}
+
+func isTime(name string) bool { return strings.HasSuffix(name, "Millis") }
+
+// onlyTimes reports whether every count is as it was injected.
+func (c *CalibrationCase) onlyTimes() bool {
+	for name := range c.Injected {
+		if !isTime(name) && !c.reported(name) {
+			return false
+		}
+	}
+	return true
 }
 
 // RecordFrozen runs the calibration's queue that stands still for a second, and

@@ -18,7 +18,7 @@ import (
 // fold folds the outcomes of a spec's trials into its cell, and judges it.
 func fold(s Spec, row Row, outcomes []Outcome, seed uint64, c *Cell) {
 	c.Trials = s.Trials
-	var sum tally
+	sum := tally{competing: s.Test == TestScalingConsumers || s.Load.Consumers > 1}
 	for _, o := range outcomes {
 		c.Runs = append(c.Runs, o.Run)
 		c.InvalidReasons = append(c.InvalidReasons, o.Run.Invalid...)
@@ -69,7 +69,7 @@ func (t *tally) verdict(row Row, sums ledger.Counts) (verdict, note string) {
 	switch {
 	case t.damage != "":
 		return VerdictContradiction, t.damage
-	case row.Fault == FaultNone && t.caps.OrderedPerKey && sums.Reordered > 0 && verdict != VerdictContradiction:
+	case row.Fault == FaultNone && t.caps.OrderedPerKey && !t.competing && sums.Reordered > 0 && verdict != VerdictContradiction:
 		return VerdictContradiction, fmt.Sprintf("%d reordered without a fault, and the queue claims to keep the order of a key", sums.Reordered)
 	case 2*len(t.saturated) >= len(t.each) && len(t.saturated) > 0 && verdict != VerdictContradiction: // too much load is no excuse for a loss
 		return VerdictSaturated, t.saturated[0]
@@ -87,6 +87,7 @@ func firstOf(reasons []string) string {
 // tally sums valid trials.
 type tally struct {
 	each       []Outcome
+	competing  bool // several consumers: what one of them sees in order is not in order over all
 	facts      Facts
 	caps       queue.Capabilities
 	publish    *hdrhistogram.Histogram
