@@ -55,6 +55,7 @@ func (p *assigned) push(ds []*queue.Delivery) {
 	}
 	c := p.c
 	c.mu.Lock()
+	p.brought = len(ds)
 	if len(p.buffer) == 0 {
 		p.buffer = ds
 	} else {

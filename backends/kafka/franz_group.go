@@ -39,7 +39,7 @@ func (f franz) join(c *consumer) (member, error) {
 		kgo.RetryBackoffFn(func(n int) time.Duration { return min(retryFirst<<min(n, 10), retryMost) }),
 		kgo.ConsumeTopics(q.topic), kgo.ConsumerGroup(q.group), kgo.Balancers(kgo.RoundRobinBalancer()),
 		kgo.SessionTimeout(q.session), kgo.RebalanceTimeout(q.session), kgo.HeartbeatInterval(q.heartbeat),
-		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
+		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.WithPools(&recordPool{}),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchMinBytes(1), kgo.FetchMaxWait(q.maxWait), kgo.FetchMaxPartitionBytes(int32(q.fetchBytes)),
 		kgo.FetchMaxBytes(int32(most)), kgo.BrokerMaxReadBytes(1<<30),
@@ -159,8 +159,10 @@ func (m *franzMember) breathe() {
 	}
 }
 
-// full reports whether no partition wants more. Where only some do, the others
-// are paused: franz-go fetches for all at once.
+// full reports whether no partition wants more. Where only some do, franz-go
+// still fetches for all of them; those that do not keep up, because they get
+// far more or because one message holds them up, are paused. They are not at
+// once: franz-go throws away what it has fetched for a paused partition.
 func (m *franzMember) full() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,14 +174,14 @@ func (m *franzMember) full() bool {
 		parts = m.c.current.parts
 	}
 	for _, p := range parts {
-		id, full := int32(p.id), len(p.buffer) >= m.c.q.prefetch
-		if !full {
+		id, wants := int32(p.id), len(p.buffer) < m.c.q.prefetch
+		if wants {
 			hungry++
 		}
-		if full && !m.paused[id] {
-			pause = append(pause, id)
-		} else if !full && m.paused[id] {
+		if m.paused[id] && wants {
 			resume = append(resume, id)
+		} else if !m.paused[id] && len(p.buffer) >= 2*(m.c.q.prefetch+p.brought) {
+			pause = append(pause, id)
 		}
 	}
 	m.c.mu.Unlock()
@@ -237,10 +239,26 @@ func (m *franzMember) deliver(f kgo.FetchTopicPartition) {
 			}
 		}
 		s.add(r.Offset, id, r.Key, r.Value, own)
+		p.next = r.Offset + 1
+		r.Recycle()
 	}
-	p.next = f.Records[len(f.Records)-1].Offset + 1
 	p.push(s.take())
 }
+
+// recordPool keeps franz-go's records, which are done with once deliveries have
+// been made of them; keys and bodies are not part of them.
+type recordPool struct{ p sync.Pool }
+
+// GetRecords implements kgo.PoolRecords.
+func (p *recordPool) GetRecords(n int) []kgo.Record {
+	if rs, ok := p.p.Get().(*[]kgo.Record); ok && cap(*rs) >= n {
+		return (*rs)[:n]
+	}
+	return make([]kgo.Record, n)
+}
+
+// PutRecords implements kgo.PoolRecords.
+func (p *recordPool) PutRecords(rs []kgo.Record) { p.p.Put(&rs) }
 
 // trouble reports what is wrong with a partition, and finds a new place in one
 // that does not have the message that was next.

@@ -46,6 +46,7 @@ type assigned struct {
 	c         *consumer
 	id        int
 	next      int64 // what to fetch next, negative: the first there is; used by the one that fetches
+	brought   int   // by the last fetch
 	buffer    []*queue.Delivery
 	space     chan struct{} // signalled when the buffer wants more
 	track     tracker
