@@ -108,10 +108,10 @@ func TestABOfEqualsAndOfASlowedOneOnRealBrokers(t *testing.T) {
 	brokertest.Need(t, "rabbitmq")
 	tested, alarms := 0, 0
 	for _, s := range []string{"memory/bounded", "redis-streams/aof-everysec", "rabbitmq/quorum"} {
-		c, _ := ab(t, s, s, "--duration", "3s")
+		c, _ := ab(t, s, s, "--duration", "2s")
 		t.Logf("%s twice:\n%s", s, verdicts(c))
 		tested, alarms = tested+c.Tested, alarms+c.Found
-		slowed, _ := ab(t, s, s+"+slow=20%", "--duration", "3s")
+		slowed, _ := ab(t, s, s+"+slow=20%", "--duration", "2s")
 		t.Logf("%s slowed:\n%s", s, verdicts(slowed))
 		worse := 0
 		for _, cell := range slowed.Cells {

@@ -238,8 +238,8 @@ func (c *Comparison) cell(k key, a, b []trial.Cell) Cell {
 			cell.Rows = append(cell.Rows, c.shareRow(name, x, y))
 		}
 	}
-	cell.Notes = append(cell.Notes, leftOut("A", a)...)
-	cell.Notes = append(cell.Notes, leftOut("B", b)...)
+	cell.Notes = append(cell.Notes, remarks("A", a)...)
+	cell.Notes = append(cell.Notes, remarks("B", b)...)
 	if x, y := verdicts(a), verdicts(b); x != y {
 		cell.Notes = append(cell.Notes, fmt.Sprintf("verdict of the run: A %s, B %s", x, y))
 	}

@@ -258,19 +258,20 @@ func TestLossIsComparedByTheTrial(t *testing.T) {
 }
 
 func TestTrialsThatSayNothingAreLeftOutAndNamed(t *testing.T) {
-	runs := latencies([]float64{100, 101, 102, 103, 104, 105, 9000, 9000})
-	runs[6].Invalid, runs[7].Saturated = []string{"did not drain"}, "offered 1000/s, sent 300/s"
-	a, b := sides(cellOf("s", trial.TestLatency, runs...), cellOf("s", trial.TestLatency, latencies([]float64{100, 101, 102, 103, 104, 105})...))
+	runs := latencies([]float64{100, 101, 102, 103, 104, 105, 9000, 1, 9000})
+	runs[6].Invalid = []string{"did not drain"}
+	runs[7].Saturated, runs[7].Accepted = "9000 of 10000 messages were not accepted", 1000
+	runs[8].Saturated = "offered 1000/s, sent 300/s"
+	a, b := sides(cellOf("s", trial.TestLatency, runs...), cellOf("s", trial.TestLatency, latencies([]float64{100, 101, 102, 103, 104, 105, 9000})...))
 	c := compared(t, a, b, Options{})
-	r := rowOf(c, "endToEnd.p50")
-	if r.Verdict != Same || r.A.N != 6 || *r.P != 1 {
-		t.Errorf("got %+v, want six equal trials", r)
+	if r := rowOf(c, "endToEnd.p50"); r.Verdict != Same || r.A.N != 7 || *r.P != 1 {
+		t.Errorf("got %+v, want seven equal trials: what was late counts, what was refused does not", r)
 	}
-	if got := rowOf(c, Saturated); got.A.Median != 1.0/7 {
-		t.Errorf("got %+v, want one of seven saturated", got)
+	if got := rowOf(c, Saturated); got.A.Median != 2.0/8 {
+		t.Errorf("got %+v, want two of eight saturated", got)
 	}
 	notes := strings.Join(c.Cells[0].Notes, "; ")
-	for _, want := range []string{"1 invalid, 1 saturated", "of its 8 trials"} {
+	for _, want := range []string{"A: 2 of 9 trials are left out: invalid: did not drain, and others", "A: 1 of 9 trials did not hold the load, and count as they are: offered 1000/s, sent 300/s"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("got the notes %q, want %q in them", notes, want)
 		}

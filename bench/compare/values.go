@@ -76,9 +76,13 @@ func sampleOf(m trial.Metric, cells []trial.Cell) sample {
 	return s
 }
 
-// usable leaves out the trials that say nothing: what was measured under a load
-// that was not held is that of another load.
-func usable(r trial.TrialRun) bool { return len(r.Invalid) == 0 && r.Saturated == "" }
+// usable leaves out the trials that say nothing. One that was merely late stays:
+// its latency counts from when messages were due and only gets worse by it, and to
+// drop it would flatter whoever is late more often. But messages that were refused
+// are in no percentile, and flatter whoever refuses.
+func usable(r trial.TrialRun) bool {
+	return len(r.Invalid) == 0 && (r.Saturated == "" || r.Accepted == r.Sent)
+}
 
 // whole is the cell as if it were one trial.
 func whole(c trial.Cell) trial.TrialRun {
@@ -169,10 +173,11 @@ func oldShare(name string, c trial.Cell) share {
 	return share{}
 }
 
-// leftOut says which trials of a cell are in no number, and why.
-func leftOut(side string, cells []trial.Cell) []string {
-	var invalid, saturated, all int
-	reason := ""
+// remarks say which trials of a cell are in no number, which did not hold the
+// load, and why.
+func remarks(side string, cells []trial.Cell) (notes []string) {
+	var all int
+	var dropped, late []string // reasons
 	for _, c := range cells {
 		if len(c.Runs) == 0 && c.Verdict == trial.VerdictSaturated {
 			return []string{fmt.Sprintf("%s: left out, since the load was not held: %s", side, c.Note)}
@@ -181,25 +186,30 @@ func leftOut(side string, cells []trial.Cell) []string {
 			all++
 			switch {
 			case len(r.Invalid) > 0:
-				invalid++
-				reason = r.Invalid[0]
+				dropped = append(dropped, "invalid: "+r.Invalid[0])
+			case !usable(r):
+				dropped = append(dropped, "saturated: "+r.Saturated)
 			case r.Saturated != "":
-				saturated++
-				reason = r.Saturated
+				late = append(late, r.Saturated)
 			}
 		}
 	}
-	var parts []string
-	if invalid > 0 {
-		parts = append(parts, fmt.Sprintf("%d invalid", invalid))
+	if len(dropped) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %d of %d trials are left out: %s", side, len(dropped), all, firstAndMore(dropped)))
 	}
-	if saturated > 0 {
-		parts = append(parts, fmt.Sprintf("%d saturated", saturated))
+	if len(late) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %d of %d trials did not hold the load, and count as they are: %s", side, len(late), all, firstAndMore(late)))
 	}
-	if len(parts) == 0 {
-		return nil
+	return notes
+}
+
+func firstAndMore(reasons []string) string {
+	slices.Sort(reasons)
+	reasons = slices.Compact(reasons)
+	if len(reasons) == 1 {
+		return reasons[0]
 	}
-	return []string{fmt.Sprintf("%s: left out of its %d trials: %s (%s)", side, all, strings.Join(parts, ", "), reason)}
+	return reasons[0] + ", and others"
 }
 
 // MetricNames lists what can be compared, for help and for budgets.
