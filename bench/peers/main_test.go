@@ -23,6 +23,11 @@ func TestMain(m *testing.M) {
 		case "run-a-side-and-die":
 			err = runASide(os.Args[2])
 		default:
+			// A race detector sleeps for a second at the end of each process, and
+			// there are many. What is set here is for the children.
+			if os.Getenv("GORACE") == "" {
+				os.Setenv("GORACE", "atexit_sleep_ms=0")
+			}
 			brokertest.Main(m)
 			return
 		}

@@ -143,12 +143,11 @@ func (m *measuring) finish(complete bool) Result {
 // broker measures the rows of one broker on one start of it.
 func (m *measuring) broker(ctx context.Context, rows []comparison) error {
 	kind := rows[0].broker
-	_, err := broker.Available(ctx, kind)
-	if err != nil {
+	if reason := unavailable(ctx, kind); reason != "" {
 		for _, c := range rows {
-			m.skip(c, err.Error())
+			m.skip(c, reason)
 		}
-		return m.keep(ctx)
+		return m.keep()
 	}
 	starting, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -160,7 +159,7 @@ func (m *measuring) broker(ctx context.Context, rows []comparison) error {
 		for _, c := range rows {
 			m.fail(c, err)
 		}
-		return m.keep(ctx)
+		return m.keep()
 	}
 	if v, err := b.Version(ctx); err == nil {
 		m.result.Versions[kind] = v
@@ -179,11 +178,19 @@ func (m *measuring) broker(ctx context.Context, rows []comparison) error {
 		case err != nil:
 			m.fail(c, err)
 		}
-		if err := m.keep(ctx); err != nil {
+		if err := m.keep(); err != nil {
 			return errors.Join(err, stop(b))
 		}
 	}
 	return stop(b)
+}
+
+// unavailable says why a broker cannot be had here; "": it can.
+func unavailable(ctx context.Context, kind string) string {
+	if _, err := broker.Available(ctx, kind); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func stop(b *broker.Broker) error {
@@ -212,8 +219,8 @@ func (m *measuring) fail(c comparison, err error) {
 	m.o.Say("%s: failed: %v", c, err)
 }
 
-func (m *measuring) keep(ctx context.Context) error {
-	if m.o.Keep == nil || ctx.Err() != nil {
+func (m *measuring) keep() error {
+	if m.o.Keep == nil {
 		return nil
 	}
 	return m.o.Keep(m.result)

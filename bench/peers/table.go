@@ -81,23 +81,23 @@ func Table(w io.Writer, r Result, color bool, width int) error {
 		b.WriteString(trimmed(text.WrapSoft(first, width)) + "\n")
 	}
 	if len(r.Rows) > 0 {
-		t := newTable(color, "backend", "client", "direction", "tool", "tool /s", "ours /s", "ratio", "pairs", "target", "", "guarantee")
+		var rows []table.Row
 		for _, x := range r.Rows {
-			t.AppendRow(table.Row{x.Backend, x.Client, x.Direction, x.Tool, thousands(x.ToolRate), thousands(x.OursRate),
+			rows = append(rows, table.Row{x.Backend, x.Client, x.Direction, x.Tool, thousands(x.ToolRate), thousands(x.OursRate),
 				fmt.Sprintf("%.2f", x.Ratio), ratios(x.Pairs, func(p Pair) float64 { return p.Ratio }),
 				fmt.Sprintf("≥ %.2f", x.Target), mark(x.Reached, color), x.Guarantee + depth(x)})
 		}
-		b.WriteString(trimmed(t.Render()) + "\n\n")
+		b.WriteString(draw(color, width, []string{"backend", "client", "direction", "tool", "tool /s", "ours /s", "ratio", "pairs", "target", "", "guarantee"}, rows) + "\n\n")
 	}
 	if len(r.Latency) > 0 {
-		t := newTable(color, "backend", "client", "bare p50 µs", "ours p50 µs", "ratio", "pairs", "target", "", "guarantee")
+		var rows []table.Row
 		for _, x := range r.Latency {
-			t.AppendRow(table.Row{x.Backend, x.Client, fmt.Sprintf("%.0f", x.RawP50Micros), fmt.Sprintf("%.0f", x.OursP50Micros),
+			rows = append(rows, table.Row{x.Backend, x.Client, fmt.Sprintf("%.0f", x.RawP50Micros), fmt.Sprintf("%.0f", x.OursP50Micros),
 				fmt.Sprintf("%.2f", x.Ratio), ratios(x.Pairs, func(p LatencyPair) float64 { return p.Ratio }),
 				fmt.Sprintf("≤ %.2f", x.Target), mark(x.Reached, color), x.Guarantee})
 		}
 		wrap(fmt.Sprintf("End to end over a bare loop, %d messages a second, open loop:", latencyRate))
-		b.WriteString(trimmed(t.Render()) + "\n\n")
+		b.WriteString(draw(color, width, []string{"backend", "client", "bare p50 µs", "ours p50 µs", "ratio", "pairs", "target", "", "guarantee"}, rows) + "\n\n")
 	}
 	for _, s := range r.Failed {
 		wrap(fmt.Sprintf("✗ failed %s %s %s, %s: %s", s.Backend, s.Client, s.Direction, s.Tool, s.Reason))
@@ -109,6 +109,9 @@ func Table(w io.Writer, r Result, color bool, width int) error {
 		wrap("INTERRUPTED: only what was finished.")
 	}
 	wrap(r.Note)
+	if h := r.Host; h.Cores > 0 {
+		wrap(fmt.Sprintf("Load %.1f on %s before the run.", h.Load1, plural(h.Cores, "core")))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -123,7 +126,8 @@ func depth(r Row) string {
 	return ""
 }
 
-func newTable(color bool, columns ...string) table.Writer {
+// draw renders a table whose last column is broken where width does not hold it.
+func draw(color bool, width int, columns []string, rows []table.Row) string {
 	t := table.NewWriter()
 	style := table.StyleLight
 	style.Format.Header = text.FormatDefault
@@ -143,8 +147,24 @@ func newTable(color bool, columns ...string) table.Writer {
 		head = append(head, c)
 	}
 	t.AppendHeader(head)
-	t.SetColumnConfigs(configs)
-	return t
+	t.AppendRows(rows)
+	last := &configs[len(configs)-1]
+	last.WidthMaxEnforcer = text.WrapSoft
+	for last.WidthMax = 100; ; last.WidthMax -= 4 {
+		t.SetColumnConfigs(configs)
+		s := trimmed(t.Render())
+		if widest(s) <= width || last.WidthMax <= 24 {
+			return s
+		}
+	}
+}
+
+func widest(s string) int {
+	w := 0
+	for l := range strings.SplitSeq(s, "\n") {
+		w = max(w, text.StringWidthWithoutEscSequences(l))
+	}
+	return w
 }
 
 func mark(reached, color bool) string {
