@@ -239,9 +239,23 @@ func (v *view) remarks(b *strings.Builder, p pen, width int) {
 		m := markOf(c.Verdict)
 		put(p.mark(&m, m.Symbol+" "+plain(c.Title().String())) + ": " + plain(trouble(c).String()))
 	}
+	// One reason is often that of many cells: too few trials.
+	noisy := map[string][]string{}
+	var order []string
 	for _, c := range v.cells {
-		if c.Noisy != "" && measured(c.Cell) {
-			put(plain("NOISY, not ranked: " + c.Title().String() + ": " + c.Noisy))
+		if c.Noisy == "" || !measured(c.Cell) {
+			continue
+		}
+		if noisy[c.Noisy] == nil {
+			order = append(order, c.Noisy)
+		}
+		noisy[c.Noisy] = append(noisy[c.Noisy], c.Title().String())
+	}
+	for _, why := range order {
+		if cells := noisy[why]; len(cells) > 4 {
+			put(plain(fmt.Sprintf("NOISY, not ranked: %d cells: %s", len(cells), why)))
+		} else {
+			put(plain("NOISY, not ranked: " + strings.Join(cells, "; ") + ": " + why))
 		}
 	}
 	for _, s := range v.skips() {
