@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,11 +28,11 @@ func (q *list) Consumer(ctx context.Context) (queue.Consumer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	// One connection lifts the session's block and pushes back.
-	c := &consumer{q: q, client: q.Client(2)}
-	c.session = redisconn.NewSession(q.Server, c.client)
+	// One connection blocks, one lifts the block and pushes back.
+	c := &consumer{q: q, client: q.server.Client(4)}
+	c.session = redisconn.NewSession(c.client)
 	c.puller = redisconn.NewPuller(c.pop, c.session.Unblock)
-	if err := q.Children.Add(c); err != nil {
+	if err := q.children.Add(c); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -42,47 +40,25 @@ func (q *list) Consumer(ctx context.Context) (queue.Consumer, error) {
 
 // pop takes at most a batch off the list, however many are asked for: what is
 // popped is on nobody's list any more.
-func (c *consumer) pop(most int) ([]string, error) {
-	seconds := strconv.Itoa(int(redisconn.Block / time.Second))
-	n := min(most, c.q.batch)
-	var reply redisconn.Reply
-	var err error
-	if n > 1 {
-		reply, err = c.session.Do("blmpop", seconds, "1", c.q.key, "right", "count", strconv.Itoa(n))
-	} else {
-		reply, err = c.session.Do("brpop", c.q.key, seconds)
-	}
-	var values []string
-	if err == nil {
-		values, err = popped(reply, n > 1)
+func (c *consumer) pop(most int) (values []string, err error) {
+	ctx, cancel := c.q.server.WithinBlock()
+	defer cancel()
+	err = c.session.Do(ctx, func(ctx context.Context, conn *redis.Conn) error {
+		if n := min(most, c.q.batch); n > 1 {
+			_, values, err = conn.BLMPop(ctx, redisconn.Block, "right", int64(n), c.q.key).Result()
+			return err
+		}
+		pair, err := conn.BRPop(ctx, redisconn.Block, c.q.key).Result()
+		if err == nil {
+			values = pair[1:]
+		}
+		return err
+	})
+	if errors.Is(err, redis.Nil) {
+		return nil, nil // nothing came in time
 	}
 	if err != nil {
 		return nil, fmt.Errorf("redis-list receive: %w", err)
-	}
-	return values, nil
-}
-
-// popped reads the answer to a pop: the key with a value, or with an array of
-// them; none when nothing came in time.
-func popped(r redisconn.Reply, many bool) ([]string, error) {
-	n, err := r.Array()
-	if n < 0 || err != nil {
-		return nil, err
-	}
-	if _, _, err = r.Text(); err != nil {
-		return nil, err
-	}
-	n = 1
-	if many {
-		if n, err = r.Array(); err != nil {
-			return nil, err
-		}
-	}
-	values := make([]string, n)
-	for i := range values {
-		if values[i], _, err = r.Text(); err != nil {
-			return nil, err
-		}
 	}
 	return values, nil
 }
@@ -94,15 +70,22 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 	if err != nil {
 		return nil, err
 	}
-	ds, foreign, err := envelope.Deliveries(values)
-	if foreign == 0 {
-		return ds, nil
+	ds := make([]*queue.Delivery, 0, len(values))
+	for _, v := range values {
+		m, err := envelope.Decode(v)
+		if err != nil {
+			err = fmt.Errorf("redis-list receive: dropped a value of %s: %w", c.q.key, err)
+			if len(values) == 1 {
+				return nil, err
+			}
+			c.puller.Fail(err)
+			continue
+		}
+		ds = append(ds, queue.NewDelivery(m, 0, nil))
 	}
-	err = fmt.Errorf("redis-list receive: dropped %d values of %s: %w", foreign, c.q.key, err)
 	if len(ds) == 0 {
-		return nil, err
+		return c.Receive(ctx, max)
 	}
-	c.puller.Fail(err)
 	return ds, nil
 }
 
@@ -127,7 +110,7 @@ func (c *consumer) Close() error {
 			for i, v := range rest {
 				args[i] = v
 			}
-			ctx, cancel := c.q.Within()
+			ctx, cancel := c.q.server.Within()
 			defer cancel()
 			if e := c.client.RPush(ctx, c.q.key, args...).Err(); e != nil {
 				err = fmt.Errorf("redis-list close: push %d unreceived messages back: %w", len(rest), e)
@@ -135,7 +118,7 @@ func (c *consumer) Close() error {
 		}
 		c.session.Close()
 		c.err = errors.Join(err, c.client.Close())
-		c.q.Children.Remove(c)
+		c.q.children.Remove(c)
 	})
 	return c.err
 }

@@ -1,14 +1,13 @@
 package redispubsub
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"queuelab/backends/internal/envelope"
 	"queuelab/backends/internal/redisconn"
@@ -51,15 +50,14 @@ type LossCounter interface{ Losses() Losses }
 
 type consumer struct {
 	q      *pubsub
-	head   []byte   // how each message begins on the wire
-	values []string // for take alone
-	life   context.Context
+	client *redis.Client
 	stop   context.CancelFunc
 	loop   sync.WaitGroup
 	once   sync.Once
+	err    error
 
 	mu      sync.Mutex
-	sub     *redisconn.Wire
+	sub     *redis.PubSub
 	items   []item // a loss stands where its messages are missing
 	size    int    // messages among the items
 	sum     Losses
@@ -81,10 +79,10 @@ func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := &consumer{q: q, arrived: make(chan struct{}, 1), done: make(chan struct{})}
-	c.head = redisconn.AppendText(redisconn.AppendText(redisconn.AppendHead(nil, 3), "message"), q.channel)
-	c.life, c.stop = context.WithCancel(context.Background())
-	err := q.Children.Add(c)
+	c := &consumer{q: q, client: q.server.Client(2), arrived: make(chan struct{}, 1), done: make(chan struct{})}
+	var background context.Context
+	background, c.stop = context.WithCancel(context.Background())
+	err := q.children.Add(c)
 	if err == nil {
 		if err = c.subscribe(ctx); err != nil {
 			err = fmt.Errorf("redis-pubsub consumer: subscribe: %w", err)
@@ -98,31 +96,22 @@ func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
 	if c.closed { // by the queue, meanwhile
 		return nil, queue.ErrClosed
 	}
-	c.loop.Go(c.listen)
+	c.loop.Go(func() { c.listen(background) })
 	return c, nil
 }
 
-// subscribe returns once the server has confirmed it.
+// subscribe returns once the server has confirmed it. go-redis' own Subscribe
+// does not wait for that, and swallows its error.
 func (c *consumer) subscribe(ctx context.Context) error {
-	sub, err := c.q.Dial(ctx)
-	if err != nil {
-		return err
-	}
-	sub.Command("subscribe", c.q.channel)
-	if err = sub.Flush(); err == nil {
-		sub.Until(time.Now().Add(c.q.Timeout))
-		stop := context.AfterFunc(ctx, func() { sub.Break(ctx.Err()) })
-		_, err = sub.Answer()
-		stop()
-		err = cmp.Or(sub.Broken(), err)
-	}
+	sub := c.client.Subscribe(ctx, c.q.channel)
+	_, err := sub.ReceiveTimeout(ctx, c.q.server.Timeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && c.closed {
 		err = queue.ErrClosed
 	}
 	if err != nil {
-		sub.Break(err)
+		_ = sub.Close() // err says more
 		return err
 	}
 	c.sub = sub
@@ -130,119 +119,79 @@ func (c *consumer) subscribe(ctx context.Context) error {
 }
 
 // listen puts what comes into the buffer, and never waits for room in it.
-func (c *consumer) listen() {
+func (c *consumer) listen(ctx context.Context) {
 	silent := false
-	for c.life.Err() == nil {
+	for ctx.Err() == nil {
 		// Only this goroutine replaces sub, so it may read it without the lock.
-		sub := c.sub
-		sub.Until(time.Now().Add(c.q.Timeout))
-		err := c.hear(sub)
+		v, err := c.sub.ReceiveTimeout(ctx, c.q.server.Timeout)
 		if err == nil {
 			silent = false
+			if m, ok := v.(*redis.Message); ok {
+				c.put(item{payload: m.Payload})
+			}
 			continue
 		}
 		var timeout interface{ Timeout() bool }
 		if errors.As(err, &timeout) && timeout.Timeout() && !silent {
 			// Nothing was published, or the peer is gone: a ping tells.
-			sub.Command("ping")
-			if err = sub.Flush(); err == nil {
+			if err = c.sub.Ping(ctx); err == nil {
 				silent = true
 				continue
 			}
 		}
-		if c.life.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
 		silent = false
-		c.again(err)
-	}
-}
-
-// hear takes the next message or other sign of life, and all that has come with
-// it: they share a lock and an allocation.
-func (c *consumer) hear(sub *redisconn.Wire) error {
-	var texts []byte
-	var ends []int
-	for {
-		reply, err := sub.Next()
-		if err != nil {
-			return err
-		}
-		if value, ok := bytes.CutPrefix(reply, c.head); ok {
-			_, value, _ = bytes.Cut(value, []byte("\n")) // after its length
-			texts = append(texts, value[:len(value)-len("\r\n")]...)
-			ends = append(ends, len(texts))
-		}
-		if !sub.Ready() {
-			c.put(string(texts), ends)
-			return nil
-		}
+		c.again(ctx, err)
 	}
 }
 
 // again subscribes anew, and notes the gap.
-func (c *consumer) again(cause error) {
+func (c *consumer) again(ctx context.Context, cause error) {
 	lost := time.Now()
-	c.sub.Break(cause)
+	_ = c.sub.Close() // it is broken
 	for failures := 0; ; {
-		err := c.subscribe(c.life)
+		err := c.subscribe(ctx)
 		if err == nil {
-			c.gap(time.Since(lost), cause)
+			gap := time.Since(lost)
+			c.mu.Lock()
+			c.sum.Gaps++
+			c.sum.Gap += gap
+			c.mu.Unlock()
+			c.put(item{loss: &LossError{Gap: gap, Cause: cause}})
 			return
 		}
 		failures++
-		if !redisconn.Sleep(c.done, redisconn.Backoff(failures)) {
+		if !redisconn.Sleep(ctx.Done(), redisconn.Backoff(failures)) {
 			return
 		}
 	}
 }
 
-// gap notes one. Gaps in a row are one: nobody may be receiving, and items is
-// bounded.
-func (c *consumer) gap(d time.Duration, cause error) {
+func (c *consumer) put(i item) {
 	c.mu.Lock()
-	c.sum.Gaps++
-	c.sum.Gap += d
-	if n := len(c.items); n > 0 && c.items[n-1].loss != nil && c.items[n-1].loss.Cause != nil {
-		c.items[n-1].loss.Gap += d
-	} else {
-		c.items = append(c.items, item{loss: &LossError{Gap: d, Cause: cause}})
-	}
-	c.mu.Unlock()
-	c.tell()
-}
-
-// put puts the messages of texts, each up to its end, into the buffer.
-func (c *consumer) put(texts string, ends []int) {
-	if len(ends) == 0 {
-		return
-	}
-	c.mu.Lock()
-	from := 0
-	for i, end := range ends {
-		if c.size == c.q.buffer {
-			c.drop(len(ends) - i)
-			break
+	switch {
+	case i.loss != nil:
+		// Gaps in a row are one: nobody may be receiving, and items is bounded.
+		if n := len(c.items); n > 0 && c.items[n-1].loss != nil && c.items[n-1].loss.Cause != nil {
+			c.items[n-1].loss.Gap += i.loss.Gap
+		} else {
+			c.items = append(c.items, i)
 		}
-		c.items = append(c.items, item{payload: texts[from:end]})
+	case c.size < c.q.buffer:
+		c.items = append(c.items, i)
 		c.size++
-		from = end
+	default:
+		c.sum.Dropped++
+		// One loss for all that are dropped in a row.
+		if last := c.items[len(c.items)-1].loss; last != nil && last.Dropped > 0 {
+			last.Dropped++
+		} else {
+			c.items = append(c.items, item{loss: &LossError{Dropped: 1}})
+		}
 	}
 	c.mu.Unlock()
-	c.tell()
-}
-
-// drop notes n messages that have no room: one loss for all in a row.
-func (c *consumer) drop(n int) {
-	c.sum.Dropped += int64(n)
-	if last := c.items[len(c.items)-1].loss; last != nil && last.Dropped > 0 {
-		last.Dropped += n
-	} else {
-		c.items = append(c.items, item{loss: &LossError{Dropped: n}})
-	}
-}
-
-func (c *consumer) tell() {
 	select {
 	case c.arrived <- struct{}{}:
 	default:
@@ -274,47 +223,36 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 
 // take returns messages up to the next loss, or that loss.
 func (c *consumer) take(max int) ([]*queue.Delivery, error) {
-	values, err := c.next(max)
-	if len(values) == 0 {
-		return nil, err
-	}
-	ds, foreign, _ := envelope.Deliveries(values)
-	clear(values)
-	if foreign == 0 {
-		return ds, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sum.Foreign += int64(foreign)
-	loss := &LossError{Foreign: foreign}
-	if len(ds) == 0 {
-		return nil, loss
-	}
-	c.items = slices.Insert(c.items, 0, item{loss: loss})
-	return ds, nil
-}
-
-// next takes values out of the buffer, up to the next loss, or that loss.
-func (c *consumer) next(max int) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil, queue.ErrClosed
 	}
-	values := c.values[:0]
-	for len(values) < min(max, len(c.items)) && c.items[len(values)].loss == nil {
-		values = append(values, c.items[len(values)].payload)
+	var ds []*queue.Delivery
+	for len(c.items) > 0 && len(ds) < max {
+		next := c.items[0]
+		if next.loss != nil && len(ds) > 0 {
+			break
+		}
+		c.items[0] = item{}
+		c.items = c.items[1:]
+		if next.loss != nil {
+			return nil, next.loss
+		}
+		c.size--
+		m, err := envelope.Decode(next.payload)
+		if err != nil {
+			c.sum.Foreign++
+			loss := &LossError{Foreign: 1}
+			if len(ds) == 0 {
+				return nil, loss
+			}
+			c.items = append([]item{{loss: loss}}, c.items...)
+			break
+		}
+		ds = append(ds, queue.NewDelivery(m, 0, nil))
 	}
-	c.values = values
-	n := len(values)
-	var err error
-	if n == 0 && len(c.items) > 0 {
-		n, err = 1, c.items[0].loss
-	}
-	clear(c.items[:n])
-	c.items = c.items[n:]
-	c.size -= len(values)
-	return values, err
+	return ds, nil
 }
 
 // Losses implements LossCounter.
@@ -338,13 +276,15 @@ func (c *consumer) Close() error {
 		c.mu.Lock()
 		c.closed = true
 		close(c.done)
-		if c.sub != nil {
-			c.sub.Break(queue.ErrClosed)
-		}
+		sub := c.sub
 		c.mu.Unlock()
 		c.stop()
+		if sub != nil {
+			_ = sub.Close() // it may be broken already; this ends the read on it
+		}
 		c.loop.Wait()
-		c.q.Children.Remove(c)
+		c.err = c.client.Close()
+		c.q.children.Remove(c)
 	})
-	return nil
+	return c.err
 }

@@ -73,23 +73,23 @@ func (q *streams) Consumer(ctx context.Context) (queue.Consumer, error) {
 		return nil, err
 	}
 	c := &consumer{
-		q: q, name: newName(), client: q.Client(6),
+		q: q, name: newName(), client: q.server.Client(6),
 		hand: map[string]*entry{}, cursor: "0-0", nextClaim: time.Now(),
 	}
-	c.session = redisconn.NewSession(q.Server, c.client)
+	c.session = redisconn.NewSession(c.client)
 	c.puller = redisconn.NewPuller(c.read, c.session.Unblock)
-	c.acks = redisconn.NewCoalescer(scriptIDs, func(es []*entry, errs []error) { c.settle(opAck, es, errs) })
-	c.nacks = redisconn.NewCoalescer(scriptIDs, func(es []*entry, errs []error) { c.settle(opNack, es, errs) })
+	c.acks = redisconn.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opAck, es, errs) })
+	c.nacks = redisconn.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opNack, es, errs) })
 	var background context.Context
 	background, c.stop = context.WithCancel(context.Background())
 
-	err := q.Children.Add(c)
+	err := q.children.Add(c)
 	if err == nil {
 		if err = q.ensureGroup(ctx, c.client); err == nil {
 			err = c.extend(ctx)
 		}
 		if err != nil {
-			err = q.Wrap("consumer", err)
+			err = q.wrap("consumer", err)
 		}
 	}
 	if err != nil {
@@ -121,11 +121,9 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 	if err != nil {
 		return nil, err
 	}
-	all := make([]queue.Delivery, len(es))
 	ds := make([]*queue.Delivery, len(es))
 	for i, e := range es {
-		ds[i] = &all[i]
-		ds[i].Init(e.message, e.attempt, e)
+		ds[i] = queue.NewDelivery(e.message, e.attempt, e)
 	}
 	return ds, nil
 }

@@ -1,9 +1,9 @@
 package redisstreams
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,15 +15,23 @@ import (
 // read is one step of reading: own entries whose reply was lost, then what the
 // dead have left, then what was given back, then what is new.
 func (c *consumer) read(most int) (es []*entry, err error) {
-	es, err = c.next(max(most, c.q.prefetch))
+	ctx, cancel := c.q.server.WithinBlock()
+	defer cancel()
+	most = max(most, c.q.prefetch)
+	err = c.session.Do(ctx, func(ctx context.Context, conn *redis.Conn) error {
+		es, err = c.next(ctx, conn, most)
+		return err
+	})
 	var gone *GoneError
 	switch {
 	case err == nil, errors.As(err, &gone):
+	case errors.Is(err, redis.Nil):
+		return nil, nil // nothing came in time
 	case isGone(err):
 		c.rereadAt, c.moreFreed = "-", true
-		ctx, cancel := c.q.Within()
-		defer cancel()
-		if err = c.q.ensureGroup(ctx, c.client); err == nil {
+		if e := c.q.ensureGroup(ctx, c.client); e != nil {
+			err = e
+		} else {
 			err = ErrRecreated
 		}
 	default:
@@ -43,106 +51,59 @@ func isGone(err error) bool {
 	return strings.HasPrefix(s, "NOGROUP") || strings.HasPrefix(s, "UNBLOCKED") || strings.Contains(s, " NOGROUP ")
 }
 
-func (c *consumer) next(most int) ([]*entry, error) {
+func (c *consumer) next(ctx context.Context, conn *redis.Conn, most int) ([]*entry, error) {
 	if c.rereadAt != "" {
-		if es, err := c.reread(most); len(es) > 0 || err != nil {
+		if es, err := c.reread(ctx, conn, most); len(es) > 0 || err != nil {
 			return es, err
 		}
 	}
 	if !time.Now().Before(c.nextClaim) {
-		if es, err := c.takeOver(most); len(es) > 0 || err != nil {
+		if es, err := c.takeOver(ctx, conn, most); len(es) > 0 || err != nil {
 			return es, err
 		}
 	}
 	if c.moreFreed {
-		if es, err := c.take(most, nil); len(es) > 0 || err != nil {
+		if es, err := c.take(ctx, conn, most, nil); len(es) > 0 || err != nil {
 			return es, err
 		}
 	}
 	// Less than a millisecond would become 0, which is for ever.
 	block := max(min(redisconn.Block, time.Until(c.nextClaim)), time.Millisecond)
-	reply, err := c.session.Do("xreadgroup", "group", c.q.group, c.name, "count", strconv.Itoa(most),
-		"block", strconv.FormatInt(block.Milliseconds(), 10), "streams", c.q.stream, c.q.hints(c.q.group), ">", ">")
+	streams, err := conn.XReadGroup(ctx, &redis.XReadGroupArgs{
+		Group: c.q.group, Consumer: c.name, Count: int64(most), Block: block,
+		Streams: []string{c.q.stream, c.q.hints(c.q.group), ">", ">"},
+	}).Result()
 	if err != nil {
 		return nil, err
 	}
-	es, hints, err := c.fresh(reply)
-	if err != nil {
-		return nil, err
+	var es []*entry
+	var hints []any
+	for _, s := range streams {
+		for _, m := range s.Messages {
+			if s.Stream != c.q.stream {
+				hints = append(hints, m.ID)
+				continue
+			}
+			e := &entry{id: m.ID, attempt: 1, consumer: c, body: m.Values != nil}
+			for name, value := range m.Values {
+				e.set(name, value)
+			}
+			es = append(es, e)
+		}
 	}
-	es, err = c.admit(es, nil, 0)
+	es, err = c.admit(ctx, conn, es, nil, 0)
 	if err == nil && len(hints) > 0 {
 		var freed []*entry
-		freed, err = c.take(most, hints)
+		freed, err = c.take(ctx, conn, most, hints)
 		es = append(freed, es...)
 	}
 	return es, err
 }
 
-// fresh reads the answer to XREADGROUP: for each stream its entries, and the ids
-// of those of the hints; nothing when nothing came in time.
-func (c *consumer) fresh(r redisconn.Reply) (es []*entry, hints []any, err error) {
-	streams, err := r.Array()
-	for range streams {
-		var name string
-		if _, err = r.Array(); err == nil {
-			name, _, err = r.Text()
-		}
-		n := 0
-		if err == nil {
-			n, err = r.Array()
-		}
-		if name == c.q.stream {
-			all, bodies := make([]entry, max(n, 0)), make([]byte, 0, r.Len())
-			es = make([]*entry, 0, max(n, 0))
-			for i := range all {
-				if err == nil {
-					err = c.parse(&r, &all[i], &bodies)
-				}
-				es = append(es, &all[i])
-			}
-		} else {
-			for range n {
-				var e entry
-				if err == nil {
-					err = c.parse(&r, &e, new([]byte))
-				}
-				hints = append(hints, e.id)
-			}
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return es, hints, err
-}
-
-// parse reads one entry: its id and its fields, which can be none.
-func (c *consumer) parse(r *redisconn.Reply, e *entry, bodies *[]byte) error {
-	e.consumer, e.attempt = c, 1
-	_, err := r.Array()
-	if err == nil {
-		e.id, _, err = r.Text()
-	}
-	if err != nil {
-		return err
-	}
-	n, err := r.Array()
-	e.body = n >= 0
-	for i := 0; i < n && err == nil; i += 2 {
-		var name, value string
-		if name, _, err = r.Text(); err == nil {
-			value, _, err = r.Text()
-			e.set(name, value, bodies)
-		}
-	}
-	return err
-}
-
 // reread reads the own pending entries that this consumer does not hold.
-func (c *consumer) reread(most int) ([]*entry, error) {
+func (c *consumer) reread(ctx context.Context, conn *redis.Conn, most int) ([]*entry, error) {
 	held := c.held()
-	r, err := c.run(ownScript, c.rereadAt, most)
+	r, err := c.run(ctx, conn, ownScript, c.rereadAt, most)
 	if err != nil {
 		return nil, err
 	}
@@ -151,32 +112,32 @@ func (c *consumer) reread(most int) ([]*entry, error) {
 	} else {
 		c.rereadAt = "(" + r.cursor
 	}
-	return c.admit(r.entries, held, r.gone)
+	return c.admit(ctx, conn, r.entries, held, r.gone)
 }
 
 // takeOver claims what has been idle for longer than a lease. Every second lease
 // it begins anew; until the cursor is through it goes on with every read.
-func (c *consumer) takeOver(most int) ([]*entry, error) {
+func (c *consumer) takeOver(ctx context.Context, conn *redis.Conn, most int) ([]*entry, error) {
 	held := c.held()
-	r, err := c.run(claimScript, c.q.claim.Milliseconds(), c.cursor, most)
+	r, err := c.run(ctx, conn, claimScript, c.q.claim.Milliseconds(), c.cursor, most)
 	if err != nil {
 		return nil, err
 	}
 	if c.cursor = r.cursor; c.cursor == "0-0" {
 		c.nextClaim = time.Now().Add(c.q.claim / 2)
 	}
-	return c.admit(r.entries, held, r.gone)
+	return c.admit(ctx, conn, r.entries, held, r.gone)
 }
 
 // take takes what was given back.
-func (c *consumer) take(most int, hints []any) ([]*entry, error) {
-	r, err := c.run(takeScript, append([]any{most}, hints...)...)
+func (c *consumer) take(ctx context.Context, conn *redis.Conn, most int, hints []any) ([]*entry, error) {
+	r, err := c.run(ctx, conn, takeScript, append([]any{most}, hints...)...)
 	if err != nil {
 		c.moreFreed = true // the hints are read
 		return nil, err
 	}
 	c.moreFreed = len(r.entries)+r.gone >= most
-	return c.admit(r.entries, nil, r.gone)
+	return c.admit(ctx, conn, r.entries, nil, r.gone)
 }
 
 // held is what this consumer holds now. An entry that a script still finds
@@ -194,7 +155,7 @@ func (c *consumer) held() map[string]bool {
 
 // admit takes the entries into the hand, without those that are held already,
 // and acks away those that are no message any more, or never were.
-func (c *consumer) admit(es []*entry, held map[string]bool, gone int) ([]*entry, error) {
+func (c *consumer) admit(ctx context.Context, conn *redis.Conn, es []*entry, held map[string]bool, gone int) ([]*entry, error) {
 	kept := es[:0]
 	var useless []string
 	foreign := 0
@@ -216,9 +177,7 @@ func (c *consumer) admit(es []*entry, held map[string]bool, gone int) ([]*entry,
 	c.mu.Unlock()
 	var err error
 	if len(useless) > 0 {
-		ctx, cancel := c.q.Within()
-		defer cancel()
-		err = c.client.XAck(ctx, c.q.stream, c.q.group, useless...).Err()
+		err = conn.XAck(ctx, c.q.stream, c.q.group, useless...).Err()
 	}
 	if err == nil && gone > 0 {
 		err = &GoneError{Entries: gone}
@@ -236,10 +195,8 @@ type reply struct {
 }
 
 // run runs one of the scripts that return entries.
-func (c *consumer) run(s *redis.Script, args ...any) (reply, error) {
-	ctx, cancel := c.q.Within()
-	defer cancel()
-	raw, err := s.Run(ctx, c.client, c.q.keys(), append([]any{c.q.group, c.name}, args...)...).Slice()
+func (c *consumer) run(ctx context.Context, conn *redis.Conn, s *redis.Script, args ...any) (reply, error) {
+	raw, err := s.Run(ctx, conn, c.q.keys(), append([]any{c.q.group, c.name}, args...)...).Slice()
 	if err != nil {
 		return reply{}, err
 	}
@@ -265,8 +222,7 @@ func (c *consumer) run(s *redis.Script, args ...any) (reply, error) {
 			e.body = ok
 			for i := 0; i+1 < len(fields); i += 2 {
 				name, _ := fields[i].(string)
-				value, _ := fields[i+1].(string)
-				e.set(name, value, new([]byte))
+				e.set(name, fields[i+1])
 			}
 		}
 		r.entries = append(r.entries, e)
@@ -274,18 +230,16 @@ func (c *consumer) run(s *redis.Script, args ...any) (reply, error) {
 	return r, nil
 }
 
-// set takes one field of the entry. Unknown ones are somebody else's. The body is
-// appended to bodies, so that many need one allocation.
-func (e *entry) set(name, value string, bodies *[]byte) {
+// set takes one field of the entry. Unknown ones are somebody else's.
+func (e *entry) set(name string, v any) {
+	value, _ := v.(string)
 	switch name {
 	case fieldID:
 		e.message.ID = value
 	case fieldKey:
 		e.message.Key = value
 	case fieldBody:
-		from := len(*bodies)
-		*bodies = append(*bodies, value...)
-		e.message.Body = (*bodies)[from:len(*bodies):len(*bodies)]
+		e.message.Body = []byte(value)
 	default:
 		if h, ok := strings.CutPrefix(name, fieldHeader); ok {
 			if e.message.Headers == nil {

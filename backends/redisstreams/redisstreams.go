@@ -80,13 +80,16 @@ import (
 )
 
 type streams struct {
-	*redisconn.Base
+	server   redisconn.Server
+	control  *redis.Client
 	stream   string
 	group    string
 	claim    time.Duration
 	prefetch int
 	trim     time.Duration
+	pipeline int
 	caps     queue.Capabilities
+	children redisconn.Children
 }
 
 // Open opens the queue that u names. It verifies that the server answers, reads
@@ -97,35 +100,44 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		"latency":    {"prefetch": "1"},
 		"throughput": {"prefetch": "100"},
 	})
+	server, err := redisconn.Parse(u, p)
+	name := p.Name("queue", "")
 	q := &streams{
+		server:   server,
+		stream:   "stream:{" + name + "}",
 		group:    p.Name("group", "workers"),
 		claim:    p.Duration("claim", 30*time.Second, time.Second, time.Hour),
 		prefetch: p.Int("prefetch", 1, 1, 10000),
 		trim:     p.Duration("trim", 10*time.Second, 0, time.Hour),
+		pipeline: p.Int("pipeline", 512, 1, 10000),
 	}
-	var err error
-	if q.Base, err = redisconn.Open(ctx, "redis-streams", u, p); err != nil {
+	if name == "" {
+		err = errors.Join(err, errors.New("the parameter queue=NAME is missing"))
+	}
+	if err := errors.Join(err, p.Err()); err != nil {
 		return nil, err
 	}
-	q.stream = "stream:{" + q.Name + "}"
-	if q.Facts.Version != "" && q.Facts.Major() < 7 {
-		err = fmt.Errorf("redis-streams needs Redis 7.0 or later, the server is %s", q.Facts.Version)
-	} else {
-		err = q.ensureGroup(ctx, q.Control)
+	q.control = server.Client(2)
+	facts, err := server.Inspect(ctx, q.control)
+	if err == nil && facts.Version != "" && facts.Major() < 7 {
+		err = fmt.Errorf("redis-streams needs Redis 7.0 or later, the server is %s", facts.Version)
+	}
+	if err == nil {
+		err = q.ensureGroup(ctx, q.control)
 	}
 	if err != nil {
-		return nil, errors.Join(err, q.Close())
+		return nil, errors.Join(err, q.control.Close())
 	}
 	q.caps = queue.Capabilities{
 		Guarantee:     queue.AtLeastOnce,
-		Confirm:       q.Facts.Confirm(),
+		Confirm:       facts.Confirm(),
 		AckConfirmed:  true,
 		Attempts:      queue.CountedByBroker,
 		Groups:        true,
 		Nack:          true,
 		OrderedPerKey: true,
 		Stored:        true,
-		Durable:       q.Facts.Durable(),
+		Durable:       facts.Durable(),
 		Shared:        true,
 		LeaseFenced:   true,
 	}
@@ -154,6 +166,20 @@ func (q *streams) ensureGroup(ctx context.Context, c redis.Cmdable) error {
 // Capabilities implements queue.Queue.
 func (q *streams) Capabilities() queue.Capabilities { return q.caps }
 
+// Publisher implements queue.Queue.
+func (q *streams) Publisher(ctx context.Context) (queue.Publisher, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var p *redisconn.Publisher[*redis.StringCmd]
+	p = redisconn.NewPublisher(q.server.Client(2), q.pipeline, q.add, redisconn.CommandSize,
+		redisconn.Pipeline, func() { q.children.Remove(p) })
+	if err := q.children.Add(p); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
 // The fields of an entry. Headers have a prefix, so that one named "id" is no id.
 const (
 	fieldID     = "id"
@@ -162,63 +188,43 @@ const (
 	fieldHeader = "h."
 )
 
-// Publisher implements queue.Queue.
-func (q *streams) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := q.NewPublisher(ctx, redisconn.Commands{Append: q.add})
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// add appends the command that adds m.
-func (q *streams) add(dst []byte, m queue.Message) []byte {
-	n := 7 + 2*len(m.Headers)
+func (q *streams) add(m queue.Message) *redis.StringCmd {
+	args := make([]any, 0, 9+2*len(m.Headers))
+	// The body is copied: it may change once Publish has returned, which can be
+	// before the command has gone.
+	args = append(args, "xadd", q.stream, "*", fieldID, m.ID, fieldBody, append([]byte(nil), m.Body...))
 	if m.Key != "" {
-		n += 2
-	}
-	dst = redisconn.AppendHead(dst, n)
-	dst = redisconn.AppendText(dst, "xadd")
-	dst = redisconn.AppendText(dst, q.stream)
-	dst = redisconn.AppendText(dst, "*")
-	dst = redisconn.AppendText(dst, fieldID)
-	dst = redisconn.AppendText(dst, m.ID)
-	dst = redisconn.AppendText(dst, fieldBody)
-	dst = redisconn.AppendText(dst, m.Body)
-	if m.Key != "" {
-		dst = redisconn.AppendText(dst, fieldKey)
-		dst = redisconn.AppendText(dst, m.Key)
+		args = append(args, fieldKey, m.Key)
 	}
 	for name, value := range m.Headers {
-		dst = redisconn.AppendText(dst, fieldHeader+name)
-		dst = redisconn.AppendText(dst, value)
+		args = append(args, fieldHeader+name, value)
 	}
-	return dst
+	return redis.NewStringCmd(context.Background(), args...)
 }
 
 // Backlog implements queue.Backlogger.
 func (q *streams) Backlog(ctx context.Context) (queue.Backlog, error) {
-	groups, err := q.Control.XInfoGroups(ctx, q.stream).Result()
+	groups, err := q.control.XInfoGroups(ctx, q.stream).Result()
 	if noSuchKey(err) {
 		return queue.Backlog{Dead: -1}, nil
 	}
 	if err != nil {
-		return queue.Backlog{}, q.Wrap("count the backlog", err)
+		return queue.Backlog{}, q.wrap("count the backlog", err)
 	}
 	b := queue.Backlog{Dead: -1}
 	for _, g := range groups {
 		if g.Name != q.group {
 			continue
 		}
-		pending, err := q.Control.XPending(ctx, q.stream, q.group).Result()
+		pending, err := q.control.XPending(ctx, q.stream, q.group).Result()
 		if err != nil {
-			return queue.Backlog{}, q.Wrap("count what is pending", err)
+			return queue.Backlog{}, q.wrap("count what is pending", err)
 		}
 		// What was given back is pending to the broker, and ready to us.
 		free := pending.Consumers[released]
 		b.InFlight = pending.Count - free
 		if b.Ready, err = q.lag(ctx, g); err != nil {
-			return queue.Backlog{}, q.Wrap("count what is unread", err)
+			return queue.Backlog{}, q.wrap("count what is unread", err)
 		}
 		if b.Ready >= 0 {
 			b.Ready += free
@@ -226,9 +232,9 @@ func (q *streams) Backlog(ctx context.Context) (queue.Backlog, error) {
 		return b, nil
 	}
 	// Without the group, all that is kept waits for it.
-	b.Ready, err = q.Control.XLen(ctx, q.stream).Result()
+	b.Ready, err = q.control.XLen(ctx, q.stream).Result()
 	if err != nil {
-		return queue.Backlog{}, q.Wrap("count the backlog", err)
+		return queue.Backlog{}, q.wrap("count the backlog", err)
 	}
 	return b, nil
 }
@@ -240,7 +246,7 @@ func (q *streams) lag(ctx context.Context, g redis.XInfoGroup) (int64, error) {
 	if g.Lag >= 0 {
 		return g.Lag, nil
 	}
-	info, err := q.Control.XInfoStream(ctx, q.stream).Result()
+	info, err := q.control.XInfoStream(ctx, q.stream).Result()
 	if err == nil && info.LastGeneratedID == g.LastDeliveredID {
 		return 0, nil
 	}
@@ -250,19 +256,35 @@ func (q *streams) lag(ctx context.Context, g redis.XInfoGroup) (int64, error) {
 // Delete implements queue.Queue. It removes the stream with all its groups.
 func (q *streams) Delete(ctx context.Context) error {
 	keys := q.keys()
-	groups, err := q.Control.XInfoGroups(ctx, q.stream).Result()
+	groups, err := q.control.XInfoGroups(ctx, q.stream).Result()
 	if err != nil && !noSuchKey(err) {
-		return q.Wrap("delete", err)
+		return q.wrap("delete", err)
 	}
 	for _, g := range groups {
 		keys = append(keys, q.hints(g.Name), q.leases(g.Name))
 	}
-	if err := q.Control.Unlink(ctx, keys...).Err(); err != nil {
-		return q.Wrap("delete", err)
+	if err := q.control.Unlink(ctx, keys...).Err(); err != nil {
+		return q.wrap("delete", err)
 	}
 	return nil
 }
 
 func noSuchKey(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "ERR no such key")
+}
+
+func (q *streams) wrap(op string, err error) error {
+	if errors.Is(err, redis.ErrClosed) {
+		return queue.ErrClosed
+	}
+	return fmt.Errorf("redis-streams %s: %w", op, err)
+}
+
+// Close implements queue.Queue.
+func (q *streams) Close() error {
+	first, err := q.children.CloseAll()
+	if !first {
+		return nil
+	}
+	return errors.Join(err, q.control.Close())
 }

@@ -12,6 +12,8 @@ import (
 // from others for long, and its Lua stack holds them.
 const scriptIDs = 1000
 
+func noSize(*entry) int { return 0 }
+
 // Ack implements queue.Consumer.
 func (c *consumer) Ack(ctx context.Context, ds ...*queue.Delivery) error {
 	return queue.Settle(ds, func(fresh []*queue.Delivery) error { return c.share(ctx, opAck, c.acks, fresh) })
@@ -100,7 +102,7 @@ func (c *consumer) settle(op string, es []*entry, errs []error) {
 	if op == opNack {
 		script = nackScript
 	}
-	ctx, cancel := c.q.Within()
+	ctx, cancel := c.q.server.Within()
 	defer cancel()
 	args := make([]any, 0, len(es)+2)
 	args = append(args, c.q.group, c.name)
@@ -128,7 +130,7 @@ func (c *consumer) settle(op string, es []*entry, errs []error) {
 	for i, e := range es {
 		if err != nil {
 			e.doubt(op)
-			errs[i] = c.q.Wrap(op, err)
+			errs[i] = c.q.wrap(op, err)
 			continue // still in hand
 		}
 		errs[i] = e.verdict(op, owners[i])
@@ -153,9 +155,9 @@ func (c *consumer) Close() error {
 		c.stop()
 		c.puller.Close() // what it returns is in the own pending list, too
 		c.keeper.Wait()
-		c.acks.Close(c.q.Timeout)
-		c.nacks.Close(c.q.Timeout)
-		ctx, cancel := c.q.Within()
+		c.acks.Close(c.q.server.Timeout)
+		c.nacks.Close(c.q.server.Timeout)
+		ctx, cancel := c.q.server.Within()
 		defer cancel()
 		err := leaveScript.Run(ctx, c.client, c.q.keys(), c.q.group, c.name).Err()
 		if err != nil && isGone(err) {
@@ -166,7 +168,7 @@ func (c *consumer) Close() error {
 		}
 		c.session.Close()
 		c.err = errors.Join(err, c.client.Close())
-		c.q.Children.Remove(c)
+		c.q.children.Remove(c)
 	})
 	return c.err
 }

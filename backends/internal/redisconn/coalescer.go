@@ -11,37 +11,45 @@ import (
 // Coalescer gathers what concurrent callers hand over while a round trip is
 // under way, and sends it as the next one. A lone caller waits for nobody.
 //
-// A caller whose context ends gets away although a socket cannot be interrupted,
-// and what was not yet sent is then withdrawn for certain. Publishers have Pipe.
+// It is our own although go-redis has AutoPipeline: a caller whose context
+// ends must get away although a socket cannot be interrupted, what was not yet
+// sent can then be withdrawn for certain, and on a list many messages become
+// one LPUSH, which costs the server much less than many commands.
 type Coalescer[T, R any] struct {
 	send  func(items []T, results []R)
+	size  func(T) int
 	limit int
 
 	mu      sync.Mutex
 	wake    *sync.Cond
-	waiting []*share[T, R]
+	waiting []*call[T, R]
 	closed  bool
 	stopped chan struct{}
 }
 
-type share[T, R any] struct {
+type call[T, R any] struct {
 	items   []T
 	results []R
 	sent    int // how many are with the server or beyond
 	done    chan struct{}
 }
 
-// piece is what one round trip holds of a call.
-type piece[T, R any] struct {
-	share    *share[T, R]
+// roundTripBytes is what a round trip holds beyond its first item: more would
+// keep the server from everybody else, and gains nothing.
+const roundTripBytes = 1 << 20
+
+// part is what one round trip holds of a call.
+type part[T, R any] struct {
+	call     *call[T, R]
 	from, to int
 	last     bool
 }
 
 // NewCoalescer starts one. send fills in one result per item; it gets at most
-// limit items, and is called by one goroutine at a time.
-func NewCoalescer[T, R any](limit int, send func(items []T, results []R)) *Coalescer[T, R] {
-	c := &Coalescer[T, R]{send: send, limit: limit, stopped: make(chan struct{})}
+// limit items, or about a megabyte by size, and is called by one goroutine at a
+// time.
+func NewCoalescer[T, R any](limit int, size func(T) int, send func(items []T, results []R)) *Coalescer[T, R] {
+	c := &Coalescer[T, R]{send: send, size: size, limit: limit, stopped: make(chan struct{})}
 	c.wake = sync.NewCond(&c.mu)
 	go c.run()
 	return c
@@ -51,7 +59,7 @@ func NewCoalescer[T, R any](limit int, send func(items []T, results []R)) *Coale
 // first it returns ctx.Err() and the number of items that may have been sent;
 // the others certainly were not. After Close it is ErrClosed.
 func (c *Coalescer[T, R]) Do(ctx context.Context, items []T) (results []R, sent int, err error) {
-	k := &share[T, R]{items: items, results: make([]R, len(items)), done: make(chan struct{})}
+	k := &call[T, R]{items: items, results: make([]R, len(items)), done: make(chan struct{})}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -81,7 +89,7 @@ func (c *Coalescer[T, R]) run() {
 	defer close(c.stopped)
 	var items []T
 	var results []R
-	var parts []piece[T, R]
+	var parts []part[T, R]
 	for {
 		c.mu.Lock()
 		for len(c.waiting) == 0 && !c.closed {
@@ -95,13 +103,16 @@ func (c *Coalescer[T, R]) run() {
 		// than a call: the first may have been begun before, the last may
 		// remain.
 		parts, items = parts[:0], items[:0]
-		for len(c.waiting) > 0 && len(items) < c.limit {
+		for bytes := 0; len(c.waiting) > 0 && len(items) < c.limit && bytes < roundTripBytes; {
 			k := c.waiting[0]
 			from := k.sent
-			k.sent += min(len(k.items)-from, c.limit-len(items))
-			items = append(items, k.items[from:k.sent]...)
+			for k.sent < len(k.items) && len(items) < c.limit && bytes < roundTripBytes {
+				bytes += c.size(k.items[k.sent])
+				items = append(items, k.items[k.sent])
+				k.sent++
+			}
 			whole := k.sent == len(k.items)
-			parts = append(parts, piece[T, R]{k, from, k.sent, whole})
+			parts = append(parts, part[T, R]{k, from, k.sent, whole})
 			if whole {
 				c.waiting[0] = nil
 				c.waiting = c.waiting[1:]
@@ -114,9 +125,9 @@ func (c *Coalescer[T, R]) run() {
 
 		left := results
 		for _, p := range parts {
-			left = left[copy(p.share.results[p.from:p.to], left):]
+			left = left[copy(p.call.results[p.from:p.to], left):]
 			if p.last {
-				close(p.share.done)
+				close(p.call.done)
 			}
 		}
 		clear(items)

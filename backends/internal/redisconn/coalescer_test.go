@@ -12,9 +12,11 @@ import (
 	"queuelab/queue"
 )
 
+func one(int) int { return 1 }
+
 func TestEveryCallerGetsItsOwnResults(t *testing.T) {
 	largest := 0
-	c := NewCoalescer(7, func(items, results []int) {
+	c := NewCoalescer(7, one, func(items, results []int) {
 		largest = max(largest, len(items))
 		for i, v := range items {
 			results[i] = 10 * v
@@ -52,7 +54,7 @@ func TestCallersShareARoundTripInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		var trips [][]int
-		c := NewCoalescer(100, func(items, results []int) {
+		c := NewCoalescer(100, one, func(items, results []int) {
 			trips = append(trips, slices.Clone(items))
 			<-gate
 		})
@@ -73,7 +75,7 @@ func TestACallerWhoseContextEndsKnowsWhatWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		var all []int
-		c := NewCoalescer(2, func(items, results []int) {
+		c := NewCoalescer(2, one, func(items, results []int) {
 			all = append(all, items...)
 			<-gate
 		})
@@ -96,6 +98,22 @@ func TestACallerWhoseContextEndsKnowsWhatWasSent(t *testing.T) {
 		}
 		if _, _, err := c.Do(t.Context(), []int{5}); !errors.Is(err, queue.ErrClosed) {
 			t.Errorf("after Close: got %v, want ErrClosed", err)
+		}
+	})
+}
+
+func TestARoundTripIsBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var trips []int
+		c := NewCoalescer(100, func(int) int { return roundTripBytes / 2 }, func(items, results []int) {
+			trips = append(trips, len(items))
+		})
+		if _, _, err := c.Do(t.Context(), make([]int, 5)); err != nil {
+			t.Fatal(err)
+		}
+		c.Close(time.Minute)
+		if !slices.Equal(trips, []int{2, 2, 1}) {
+			t.Errorf("round trips: got %v, want [2 2 1]", trips)
 		}
 	})
 }

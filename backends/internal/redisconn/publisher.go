@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
-	"queuelab/backends/internal/envelope"
+	"github.com/redis/go-redis/v9"
+
 	"queuelab/queue"
 )
 
@@ -18,97 +18,85 @@ type Sent struct {
 	Receivers int64 // Pub/Sub only
 }
 
-// Publisher is the publisher of every Redis queue; they differ in how messages
-// become commands. It implements queue.Publisher.
-type Publisher struct {
-	pipe   *Pipe
-	append func(dst []byte, m queue.Message) []byte
-	calls  sync.Pool // of *call, that nobody else has any more
+// Publisher is the publisher of every Redis queue; they differ in how a message
+// is put into a command and how commands are sent. It implements
+// queue.Publisher.
+type Publisher[T any] struct {
+	encode func(queue.Message) T
+	client *redis.Client
+	shared *Coalescer[T, Sent]
 	once   sync.Once
+	err    error
 	closed func()
 }
 
 // closePatience bounds how long a Close waits for publishes in flight.
 const closePatience = 5 * time.Second
 
-// NewPublisher opens a publisher on a connection of its own. A round trip holds
-// at most limit messages. Messages are encoded by the caller's goroutine, so that
-// what Publish was given is the caller's again when it returns, however it
-// returns.
-func NewPublisher(server Server, limit int, commands Commands, closed func()) *Publisher {
-	return &Publisher{
-		pipe: NewPipe(server, limit, commands), append: commands.Append, closed: closed,
-		calls: sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }},
-	}
+// NewPublisher opens a publisher on a client of its own, which Close closes.
+// Messages are encoded by the caller's goroutine, so that what Publish was given
+// is the caller's again when it returns, however it returns.
+func NewPublisher[T any](client *redis.Client, limit int, encode func(queue.Message) T, size func(T) int,
+	send func(ctx context.Context, c *redis.Client, items []T, results []Sent), closed func()) *Publisher[T] {
+	p := &Publisher[T]{encode: encode, client: client, closed: closed}
+	p.shared = NewCoalescer(limit, size, func(items []T, results []Sent) {
+		// No caller's context: the round trip is everybody's. The client's
+		// timeouts bound it.
+		send(context.Background(), client, items, results)
+	})
+	return p
 }
 
 // Publish implements queue.Publisher.
-func (p *Publisher) Publish(ctx context.Context, msgs ...queue.Message) error {
-	return p.publish(ctx, msgs, nil)
+func (p *Publisher[T]) Publish(ctx context.Context, msgs ...queue.Message) error {
+	_, err := p.publish(ctx, msgs)
+	return err
 }
 
 // Counted is Publish, with the receivers of each message. It is not called
 // PublishCounted, or every Redis queue would claim to be a
 // queue.ReceiverCounter, and say that nobody heard what it stores.
-func (p *Publisher) Counted(ctx context.Context, msgs ...queue.Message) ([]int64, error) {
+func (p *Publisher[T]) Counted(ctx context.Context, msgs ...queue.Message) ([]int64, error) {
+	sent, err := p.publish(ctx, msgs)
 	receivers := make([]int64, len(msgs))
-	return receivers, p.publish(ctx, msgs, receivers)
+	for i := range sent {
+		receivers[i] = sent[i].Receivers
+	}
+	return receivers, err
 }
 
-func (p *Publisher) publish(ctx context.Context, msgs []queue.Message, receivers []int64) error {
+func (p *Publisher[T]) publish(ctx context.Context, msgs []queue.Message) ([]Sent, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	if len(msgs) == 0 {
-		return nil
-	}
-	k := p.calls.Get().(*call)
-	k.begin(len(msgs))
-	for i := range msgs {
-		if msgs[i].ID == "" {
-			p.calls.Put(k)
-			return queue.Reject(fmt.Errorf("publish: message %d of %d has no id", i+1, len(msgs)))
+	items := make([]T, len(msgs))
+	for i, m := range msgs {
+		if m.ID == "" {
+			return nil, queue.Reject(fmt.Errorf("publish: message %d of %d has no id", i+1, len(msgs)))
 		}
-		k.buf = p.append(k.buf, msgs[i])
-		k.ends[i] = len(k.buf)
+		items[i] = p.encode(m)
 	}
-	sent, err := p.pipe.Do(ctx, k)
+	if len(items) == 0 {
+		return nil, nil
+	}
+	results, sent, err := p.shared.Do(ctx, items)
 	if errors.Is(err, queue.ErrClosed) {
-		return err
+		return nil, err
 	}
 	if err != nil { // the context ended
-		return outcomes(len(msgs), func(i int) error {
+		return nil, outcomes(len(msgs), func(i int) error {
 			if i < sent {
 				return err
 			}
 			return queue.Reject(err)
 		})
 	}
-	for i := range k.results {
-		if receivers != nil {
-			receivers[i] = k.results[i].Receivers
-		}
-		if err == nil && k.results[i].Err != nil {
-			err = outcomes(len(msgs), func(i int) error { return k.results[i].Err })
+	for i := range results {
+		if results[i].Err != nil {
+			return results, outcomes(len(msgs), func(i int) error { return results[i].Err })
 		}
 	}
-	if cap(k.buf) <= wireKeep {
-		p.calls.Put(k)
-	}
-	return err
-}
-
-// begin makes k a call of n messages.
-func (k *call) begin(n int) {
-	k.buf, k.sent, k.open = k.buf[:0], 0, n
-	k.ends = slices.Grow(k.ends[:0], n)[:n]
-	k.results = slices.Grow(k.results[:0], n)[:n]
-}
-
-// AppendEnvelope appends an argument that is a whole message.
-func AppendEnvelope(dst []byte, m queue.Message) []byte {
-	dst = appendLine(dst, '$', envelope.Size(m))
-	return append(envelope.Append(dst, m), '\r', '\n')
+	return results, nil
 }
 
 func outcomes(n int, result func(i int) error) error {
@@ -128,10 +116,43 @@ func outcomes(n int, result func(i int) error) error {
 }
 
 // Close implements queue.Publisher.
-func (p *Publisher) Close() error {
+func (p *Publisher[T]) Close() error {
 	p.once.Do(func() {
-		p.pipe.Close(closePatience)
+		p.shared.Close(closePatience)
+		if err := p.client.Close(); err != nil {
+			p.err = fmt.Errorf("close the publisher's connections: %w", err)
+		}
 		p.closed()
 	})
-	return nil
+	return p.err
+}
+
+// Pipeline sends one command per message, and fills in each one's error.
+func Pipeline[C redis.Cmder](ctx context.Context, c *redis.Client, cmds []C, results []Sent) {
+	if len(cmds) == 1 {
+		results[0].Err = c.Process(ctx, cmds[0])
+		return
+	}
+	pipe := c.Pipeline()
+	for _, cmd := range cmds {
+		_ = pipe.Process(ctx, cmd) // only queues it
+	}
+	_, _ = pipe.Exec(ctx) // the first error of those that each command has
+	for i, cmd := range cmds {
+		results[i].Err = cmd.Err()
+	}
+}
+
+// CommandSize is about how many bytes a command takes.
+func CommandSize[C redis.Cmder](cmd C) int {
+	n := 0
+	for _, arg := range cmd.Args() {
+		switch a := arg.(type) {
+		case string:
+			n += len(a)
+		case []byte:
+			n += len(a)
+		}
+	}
+	return n
 }

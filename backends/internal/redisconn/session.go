@@ -4,67 +4,50 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // Session is the one connection that a consumer blocks on. Its server-side id
-// is known, so that the block can be lifted from another connection.
+// is known, so that the block can be lifted from another connection; a context
+// cannot do that in go-redis.
 type Session struct {
-	server Server
-	client *redis.Client // lifts the block
+	client *redis.Client
 	mu     sync.Mutex
-	wire   *Wire
+	conn   *redis.Conn
 	id     atomic.Int64 // 0: none, or the server does not tell
 }
 
-// NewSession makes one; it dials when it is first used.
-func NewSession(server Server, client *redis.Client) *Session {
-	return &Session{server: server, client: client}
-}
+// NewSession makes one on client; it dials when it is first used.
+func NewSession(client *redis.Client) *Session { return &Session{client: client} }
 
-// Do sends a command that blocks for Block at most, and returns its reply. A
-// ReplyError is the server's own answer; after any other error the connection is
-// given up, and the next Do dials another.
-//
-// No context bounds it: one that is shorter than the block could lose what the
-// server hands over at that moment.
-func (s *Session) Do(args ...string) (Reply, error) {
+// Do runs fn on the connection. After an error that is not the server's own
+// answer the connection is given up, and the next Do dials another.
+func (s *Session) Do(ctx context.Context, fn func(ctx context.Context, c *redis.Conn) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wire == nil {
-		ctx, cancel := s.server.Within()
-		defer cancel()
-		wire, err := s.server.Dial(ctx)
-		if err != nil {
-			return Reply{}, err
+	if s.conn == nil {
+		conn := s.client.Conn()
+		id, err := conn.ClientID(ctx).Result()
+		if err != nil && !IsReply(err) {
+			_ = conn.Close() // it never worked; err says why
+			return err
 		}
-		s.wire = wire
-		s.id.Store(wire.id)
+		s.conn = conn
+		s.id.Store(id)
 	}
-	s.wire.Command(args...)
-	err := s.wire.Flush()
-	var reply []byte
-	if err == nil {
-		s.wire.Until(time.Now().Add(Block + s.server.Timeout))
-		reply, err = s.wire.Next()
+	err := fn(ctx, s.conn)
+	if err != nil && !IsReply(err) {
+		s.drop()
 	}
-	if err != nil {
-		s.drop(err)
-		return Reply{}, err
-	}
-	if err := failure(reply); err != nil {
-		return Reply{}, err
-	}
-	return Reply{string(reply)}, nil
+	return err
 }
 
-func (s *Session) drop(cause error) {
+func (s *Session) drop() {
 	s.id.Store(0)
-	if s.wire != nil {
-		s.wire.Break(cause)
-		s.wire = nil
+	if s.conn != nil {
+		_ = s.conn.Close() // it is given up whether or not it closes well
+		s.conn = nil
 	}
 }
 
@@ -85,7 +68,14 @@ func (s *Session) Unblock() {
 func (s *Session) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(redis.ErrClosed)
+	s.drop()
+}
+
+// WithinBlock bounds a blocking command: its own time, and then as long as any
+// answer may take. A context shorter than the block could lose what the server
+// hands over at that moment.
+func (s Server) WithinBlock() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), Block+s.Timeout)
 }
 
 // Within bounds a command that belongs to no caller.
