@@ -25,7 +25,7 @@ type page struct {
 	PowerCut   text
 	Conditions []meaning
 	Problems   []*viewCell
-	Noisy      []*viewCell
+	Noisy      []noisyCells
 	Skips      []skip
 	Emulated   []*row
 	Tallies    []tally
@@ -49,6 +49,12 @@ type page struct {
 	CSS        template.CSS
 	JS         template.JS
 	Data       template.JS
+}
+
+// noisyCells are the cells that are not ranked for one reason.
+type noisyCells struct {
+	Why   string
+	Cells []*viewCell
 }
 
 // tally counts the cells of one verdict.
@@ -135,7 +141,11 @@ func (v *view) page(result trial.Result) (page, error) {
 			p.Tallies = append(p.Tallies, tally{markOf(c.Verdict), 1})
 		}
 		if c.Noisy != "" && measured(c.Cell) {
-			p.Noisy = append(p.Noisy, c)
+			at := slices.IndexFunc(p.Noisy, func(n noisyCells) bool { return n.Why == c.Noisy })
+			if at < 0 {
+				p.Noisy, at = append(p.Noisy, noisyCells{Why: c.Noisy}), len(p.Noisy)
+			}
+			p.Noisy[at].Cells = append(p.Noisy[at].Cells, c)
 		}
 	}
 	return p, nil
