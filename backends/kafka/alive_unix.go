@@ -20,11 +20,11 @@ func (w *wire) alive() bool {
 		return false
 	}
 	open := false
-	err = raw.Read(func(fd uintptr) bool {
+	// Not raw.Read: franz-go may be reading, and that would wait for it.
+	err = raw.Control(func(fd uintptr) {
 		var b [1]byte
-		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		open = errors.Is(err, syscall.EAGAIN)
-		return true
 	})
 	return err == nil && open
 }

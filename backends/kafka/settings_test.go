@@ -50,6 +50,7 @@ func TestWrongURLsSayWhatIsWrong(t *testing.T) {
 		"kafka://h/":                                "topic",
 		"kafka://h/a%20b":                           "topic",
 		"kafka://u:p@h/orders":                      "password",
+		"kafka://h/orders?client=franz&acks=0":      "kafka-go's alone",
 		"kafka://h/orders?acks=2":                   "all, 1, 0",
 		"kafka://h/orders?partitions=0":             "partitions",
 		"kafka://h/orders?nosuch=1":                 "the known ones are",
