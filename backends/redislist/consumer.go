@@ -29,10 +29,10 @@ func (q *list) Consumer(ctx context.Context) (queue.Consumer, error) {
 		return nil, err
 	}
 	// One connection blocks, one lifts the block and pushes back.
-	c := &consumer{q: q, client: q.server.Client(4)}
+	c := &consumer{q: q, client: q.Client(4)}
 	c.session = redisconn.NewSession(c.client)
 	c.puller = redisconn.NewPuller(c.pop, c.session.Unblock)
-	if err := q.children.Add(c); err != nil {
+	if err := q.Children.Add(c); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -41,7 +41,7 @@ func (q *list) Consumer(ctx context.Context) (queue.Consumer, error) {
 // pop takes at most a batch off the list, however many are asked for: what is
 // popped is on nobody's list any more.
 func (c *consumer) pop(most int) (values []string, err error) {
-	ctx, cancel := c.q.server.WithinBlock()
+	ctx, cancel := c.q.WithinBlock()
 	defer cancel()
 	err = c.session.Do(ctx, func(ctx context.Context, conn *redis.Conn) error {
 		if n := min(most, c.q.batch); n > 1 {
@@ -70,22 +70,15 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 	if err != nil {
 		return nil, err
 	}
-	ds := make([]*queue.Delivery, 0, len(values))
-	for _, v := range values {
-		m, err := envelope.Decode(v)
-		if err != nil {
-			err = fmt.Errorf("redis-list receive: dropped a value of %s: %w", c.q.key, err)
-			if len(values) == 1 {
-				return nil, err
-			}
-			c.puller.Fail(err)
-			continue
-		}
-		ds = append(ds, queue.NewDelivery(m, 0, nil))
+	ds, foreign, err := envelope.Deliveries(values)
+	if foreign == 0 {
+		return ds, nil
 	}
+	err = fmt.Errorf("redis-list receive: dropped %d values of %s: %w", foreign, c.q.key, err)
 	if len(ds) == 0 {
-		return c.Receive(ctx, max)
+		return nil, err
 	}
+	c.puller.Fail(err)
 	return ds, nil
 }
 
@@ -110,7 +103,7 @@ func (c *consumer) Close() error {
 			for i, v := range rest {
 				args[i] = v
 			}
-			ctx, cancel := c.q.server.Within()
+			ctx, cancel := c.q.Within()
 			defer cancel()
 			if e := c.client.RPush(ctx, c.q.key, args...).Err(); e != nil {
 				err = fmt.Errorf("redis-list close: push %d unreceived messages back: %w", len(rest), e)
@@ -118,7 +111,7 @@ func (c *consumer) Close() error {
 		}
 		c.session.Close()
 		c.err = errors.Join(err, c.client.Close())
-		c.q.children.Remove(c)
+		c.q.Children.Remove(c)
 	})
 	return c.err
 }

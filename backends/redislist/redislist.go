@@ -47,20 +47,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"queuelab/backends/internal/envelope"
 	"queuelab/backends/internal/params"
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
 
 type list struct {
-	server   redisconn.Server
-	control  *redis.Client
-	key      string
-	batch    int
-	pipeline int
-	caps     queue.Capabilities
-	children redisconn.Children
+	*redisconn.Base
+	key   string
+	batch int
+	caps  queue.Capabilities
 }
 
 // Open opens the queue that u names. It verifies that the server answers and
@@ -71,35 +67,23 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		"latency":    {"batch": "1"},
 		"throughput": {"batch": "100"},
 	})
-	server, err := redisconn.Parse(u, p)
-	name := p.Name("queue", "")
-	q := &list{
-		server:   server,
-		key:      "list:{" + name + "}",
-		batch:    p.Int("batch", 1, 1, 1000),
-		pipeline: p.Int("pipeline", 512, 1, 10000),
-	}
-	if name == "" {
-		err = errors.Join(err, errors.New("the parameter queue=NAME is missing"))
-	}
-	if err := errors.Join(err, p.Err()); err != nil {
+	q := &list{batch: p.Int("batch", 1, 1, 1000)}
+	var err error
+	if q.Base, err = redisconn.Open(ctx, "redis-list", u, p); err != nil {
 		return nil, err
 	}
-	q.control = server.Client(2)
-	facts, err := server.Inspect(ctx, q.control)
-	if err == nil && q.batch > 1 && facts.Version != "" && facts.Major() < 7 {
-		err = fmt.Errorf("batch=%d needs Redis 7 or later (BLMPOP), the server is %s", q.batch, facts.Version)
+	if q.batch > 1 && q.Facts.Version != "" && q.Facts.Major() < 7 {
+		err = fmt.Errorf("batch=%d needs Redis 7 or later (BLMPOP), the server is %s", q.batch, q.Facts.Version)
+		return nil, errors.Join(err, q.Close())
 	}
-	if err != nil {
-		return nil, errors.Join(err, q.control.Close())
-	}
+	q.key = "list:{" + q.Name + "}"
 	q.caps = queue.Capabilities{
 		Guarantee:     queue.AtMostOnce,
-		Confirm:       facts.Confirm(),
+		Confirm:       q.Facts.Confirm(),
 		Attempts:      queue.NotCounted,
 		OrderedPerKey: true,
 		Stored:        true,
-		Durable:       facts.Durable(),
+		Durable:       q.Facts.Durable(),
 		Shared:        true,
 	}
 	return q, nil
@@ -110,26 +94,15 @@ func (q *list) Capabilities() queue.Capabilities { return q.caps }
 
 // Publisher implements queue.Queue.
 func (q *list) Publisher(ctx context.Context) (queue.Publisher, error) {
-	if err := ctx.Err(); err != nil {
+	p, err := redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, q.push)
+	if err != nil {
 		return nil, err
-	}
-	var p *redisconn.Publisher[[]byte]
-	p = redisconn.NewPublisher(q.server.Client(2), q.pipeline, encode, size, q.push,
-		func() { q.children.Remove(p) })
-	if err := q.children.Add(p); err != nil {
-		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
-func encode(m queue.Message) []byte {
-	return envelope.Append(make([]byte, 0, envelope.Size(m)), m)
-}
-
-func size(v []byte) int { return len(v) }
-
 // push is one command for all: the server takes all of them or none.
-func (q *list) push(ctx context.Context, c *redis.Client, values [][]byte, results []redisconn.Sent) {
+func (q *list) push(ctx context.Context, c *redis.Client, values []*redisconn.Value, results []redisconn.Sent) {
 	args := make([]any, 0, len(values)+2)
 	args = append(args, "lpush", q.key)
 	for _, v := range values {
@@ -143,33 +116,17 @@ func (q *list) push(ctx context.Context, c *redis.Client, values [][]byte, resul
 
 // Backlog implements queue.Backlogger. A list knows nothing of deliveries.
 func (q *list) Backlog(ctx context.Context) (queue.Backlog, error) {
-	n, err := q.control.LLen(ctx, q.key).Result()
+	n, err := q.Control.LLen(ctx, q.key).Result()
 	if err != nil {
-		return queue.Backlog{}, q.wrap("count the backlog", err)
+		return queue.Backlog{}, q.Wrap("count the backlog", err)
 	}
 	return queue.Backlog{Ready: n, InFlight: -1, Dead: -1}, nil
 }
 
 // Delete implements queue.Queue.
 func (q *list) Delete(ctx context.Context) error {
-	if err := q.control.Unlink(ctx, q.key).Err(); err != nil {
-		return q.wrap("delete", err)
+	if err := q.Control.Unlink(ctx, q.key).Err(); err != nil {
+		return q.Wrap("delete", err)
 	}
 	return nil
-}
-
-func (q *list) wrap(op string, err error) error {
-	if errors.Is(err, redis.ErrClosed) {
-		return queue.ErrClosed
-	}
-	return fmt.Errorf("redis-list %s: %w", op, err)
-}
-
-// Close implements queue.Queue.
-func (q *list) Close() error {
-	first, err := q.children.CloseAll()
-	if !first {
-		return nil
-	}
-	return errors.Join(err, q.control.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +52,7 @@ type LossCounter interface{ Losses() Losses }
 type consumer struct {
 	q      *pubsub
 	client *redis.Client
+	values []string // for take alone
 	stop   context.CancelFunc
 	loop   sync.WaitGroup
 	once   sync.Once
@@ -79,10 +81,10 @@ func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := &consumer{q: q, client: q.server.Client(2), arrived: make(chan struct{}, 1), done: make(chan struct{})}
+	c := &consumer{q: q, client: q.Client(2), arrived: make(chan struct{}, 1), done: make(chan struct{})}
 	var background context.Context
 	background, c.stop = context.WithCancel(context.Background())
-	err := q.children.Add(c)
+	err := q.Children.Add(c)
 	if err == nil {
 		if err = c.subscribe(ctx); err != nil {
 			err = fmt.Errorf("redis-pubsub consumer: subscribe: %w", err)
@@ -104,7 +106,7 @@ func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
 // does not wait for that, and swallows its error.
 func (c *consumer) subscribe(ctx context.Context) error {
 	sub := c.client.Subscribe(ctx, c.q.channel)
-	_, err := sub.ReceiveTimeout(ctx, c.q.server.Timeout)
+	_, err := sub.ReceiveTimeout(ctx, c.q.Timeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && c.closed {
@@ -123,7 +125,7 @@ func (c *consumer) listen(ctx context.Context) {
 	silent := false
 	for ctx.Err() == nil {
 		// Only this goroutine replaces sub, so it may read it without the lock.
-		v, err := c.sub.ReceiveTimeout(ctx, c.q.server.Timeout)
+		v, err := c.sub.ReceiveTimeout(ctx, c.q.Timeout)
 		if err == nil {
 			silent = false
 			if m, ok := v.(*redis.Message); ok {
@@ -223,36 +225,49 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 
 // take returns messages up to the next loss, or that loss.
 func (c *consumer) take(max int) ([]*queue.Delivery, error) {
+	values, err := c.next(max)
+	if len(values) == 0 {
+		return nil, err
+	}
+	ds, foreign, _ := envelope.Deliveries(values)
+	clear(values)
+	if foreign == 0 {
+		return ds, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sum.Foreign += int64(foreign)
+	loss := &LossError{Foreign: foreign}
+	if len(ds) == 0 {
+		return nil, loss
+	}
+	c.items = slices.Insert(c.items, 0, item{loss: loss})
+	return ds, nil
+}
+
+// next takes values out of the buffer, up to the next loss, or that loss.
+func (c *consumer) next(max int) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil, queue.ErrClosed
 	}
-	var ds []*queue.Delivery
-	for len(c.items) > 0 && len(ds) < max {
-		next := c.items[0]
-		if next.loss != nil && len(ds) > 0 {
+	c.values = c.values[:0]
+	for _, i := range c.items[:min(max, len(c.items))] {
+		if i.loss != nil {
 			break
 		}
-		c.items[0] = item{}
-		c.items = c.items[1:]
-		if next.loss != nil {
-			return nil, next.loss
-		}
-		c.size--
-		m, err := envelope.Decode(next.payload)
-		if err != nil {
-			c.sum.Foreign++
-			loss := &LossError{Foreign: 1}
-			if len(ds) == 0 {
-				return nil, loss
-			}
-			c.items = append([]item{{loss: loss}}, c.items...)
-			break
-		}
-		ds = append(ds, queue.NewDelivery(m, 0, nil))
+		c.values = append(c.values, i.payload)
 	}
-	return ds, nil
+	n := len(c.values)
+	var err error
+	if n == 0 && len(c.items) > 0 {
+		n, err = 1, c.items[0].loss
+	}
+	clear(c.items[:n])
+	c.items = c.items[n:]
+	c.size -= len(c.values)
+	return c.values, err
 }
 
 // Losses implements LossCounter.
@@ -284,7 +299,7 @@ func (c *consumer) Close() error {
 		}
 		c.loop.Wait()
 		c.err = c.client.Close()
-		c.q.children.Remove(c)
+		c.q.Children.Remove(c)
 	})
 	return c.err
 }

@@ -48,19 +48,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"queuelab/backends/internal/envelope"
 	"queuelab/backends/internal/params"
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
 
 type pubsub struct {
-	server   redisconn.Server
-	control  *redis.Client
-	channel  string
-	buffer   int
-	pipeline int
-	children redisconn.Children
+	*redisconn.Base
+	channel string
+	buffer  int
 }
 
 // Open opens the queue that u names. It verifies that the server answers.
@@ -70,25 +66,13 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		"latency":    {"buffer": "1024"},
 		"throughput": {"buffer": "100000"},
 	})
-	server, err := redisconn.Parse(u, p)
-	name := p.Name("queue", "")
-	q := &pubsub{
-		server:   server,
-		channel:  fmt.Sprintf("pubsub:%d:{%s}", server.DB, name),
-		buffer:   p.Int("buffer", 8192, 1, 1_000_000),
-		pipeline: p.Int("pipeline", 512, 1, 10000),
-	}
-	if name == "" {
-		err = errors.Join(err, errors.New("the parameter queue=NAME is missing"))
-	}
-	if err := errors.Join(err, p.Err()); err != nil {
+	q := &pubsub{buffer: p.Int("buffer", 8192, 1, 1_000_000)}
+	var err error
+	// How the server keeps its data does not matter here, whether it answers does.
+	if q.Base, err = redisconn.Open(ctx, "redis-pubsub", u, p); err != nil {
 		return nil, err
 	}
-	q.control = server.Client(1)
-	// How the server keeps its data does not matter here, whether it answers does.
-	if _, err := server.Inspect(ctx, q.control); err != nil {
-		return nil, errors.Join(err, q.control.Close())
-	}
+	q.channel = fmt.Sprintf("pubsub:%d:{%s}", q.DB, q.Name)
 	return q, nil
 }
 
@@ -106,14 +90,9 @@ func (q *pubsub) Capabilities() queue.Capabilities {
 
 // Publisher implements queue.Queue. What it returns is a queue.ReceiverCounter.
 func (q *pubsub) Publisher(ctx context.Context) (queue.Publisher, error) {
-	if err := ctx.Err(); err != nil {
+	p, err := redisconn.NewPublisher(ctx, q.Base, q.commands, redisconn.CommandSize, publish)
+	if err != nil {
 		return nil, err
-	}
-	var p *redisconn.Publisher[*redis.IntCmd]
-	p = redisconn.NewPublisher(q.server.Client(2), q.pipeline, q.command, redisconn.CommandSize, publish,
-		func() { q.children.Remove(p) })
-	if err := q.children.Add(p); err != nil {
-		return nil, errors.Join(err, p.Close())
 	}
 	return counted{p}, nil
 }
@@ -129,9 +108,13 @@ func (c counted) PublishCounted(ctx context.Context, msgs ...queue.Message) ([]i
 
 var _ queue.ReceiverCounter = counted{}
 
-func (q *pubsub) command(m queue.Message) *redis.IntCmd {
-	return redis.NewIntCmd(context.Background(), "publish", q.channel,
-		envelope.Append(make([]byte, 0, envelope.Size(m)), m))
+func (q *pubsub) commands(msgs []queue.Message) []*redis.IntCmd {
+	cmds, args := make([]*redis.IntCmd, len(msgs)), make([]any, 0, 3*len(msgs))
+	for i, v := range redisconn.Envelopes(msgs) {
+		args = append(args, "publish", &q.channel, v)
+		cmds[i] = redis.NewIntCmd(context.Background(), args[3*i:]...)
+	}
+	return cmds
 }
 
 func publish(ctx context.Context, c *redis.Client, cmds []*redis.IntCmd, results []redisconn.Sent) {
@@ -143,17 +126,8 @@ func publish(ctx context.Context, c *redis.Client, cmds []*redis.IntCmd, results
 
 // Delete implements queue.Queue. A channel holds nothing.
 func (q *pubsub) Delete(ctx context.Context) error {
-	if err := q.control.Ping(ctx).Err(); errors.Is(err, redis.ErrClosed) {
+	if err := q.Control.Ping(ctx).Err(); errors.Is(err, redis.ErrClosed) {
 		return queue.ErrClosed
 	}
 	return ctx.Err()
-}
-
-// Close implements queue.Queue.
-func (q *pubsub) Close() error {
-	first, err := q.children.CloseAll()
-	if !first {
-		return nil
-	}
-	return errors.Join(err, q.control.Close())
 }

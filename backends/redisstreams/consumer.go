@@ -73,7 +73,7 @@ func (q *streams) Consumer(ctx context.Context) (queue.Consumer, error) {
 		return nil, err
 	}
 	c := &consumer{
-		q: q, name: newName(), client: q.server.Client(6),
+		q: q, name: newName(), client: q.Client(6),
 		hand: map[string]*entry{}, cursor: "0-0", nextClaim: time.Now(),
 	}
 	c.session = redisconn.NewSession(c.client)
@@ -83,13 +83,13 @@ func (q *streams) Consumer(ctx context.Context) (queue.Consumer, error) {
 	var background context.Context
 	background, c.stop = context.WithCancel(context.Background())
 
-	err := q.children.Add(c)
+	err := q.Children.Add(c)
 	if err == nil {
 		if err = q.ensureGroup(ctx, c.client); err == nil {
 			err = c.extend(ctx)
 		}
 		if err != nil {
-			err = q.wrap("consumer", err)
+			err = q.Wrap("consumer", err)
 		}
 	}
 	if err != nil {
@@ -121,9 +121,10 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 	if err != nil {
 		return nil, err
 	}
-	ds := make([]*queue.Delivery, len(es))
+	all, ds := make([]queue.Delivery, len(es)), make([]*queue.Delivery, len(es))
 	for i, e := range es {
-		ds[i] = queue.NewDelivery(e.message, e.attempt, e)
+		all[i].Init(e.message, e.attempt, e)
+		ds[i] = &all[i]
 	}
 	return ds, nil
 }

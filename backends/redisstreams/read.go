@@ -15,7 +15,7 @@ import (
 // read is one step of reading: own entries whose reply was lost, then what the
 // dead have left, then what was given back, then what is new.
 func (c *consumer) read(most int) (es []*entry, err error) {
-	ctx, cancel := c.q.server.WithinBlock()
+	ctx, cancel := c.q.WithinBlock()
 	defer cancel()
 	most = max(most, c.q.prefetch)
 	err = c.session.Do(ctx, func(ctx context.Context, conn *redis.Conn) error {

@@ -69,6 +69,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,16 +81,13 @@ import (
 )
 
 type streams struct {
-	server   redisconn.Server
-	control  *redis.Client
+	*redisconn.Base
 	stream   string
 	group    string
 	claim    time.Duration
 	prefetch int
 	trim     time.Duration
-	pipeline int
 	caps     queue.Capabilities
-	children redisconn.Children
 }
 
 // Open opens the queue that u names. It verifies that the server answers, reads
@@ -100,44 +98,35 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		"latency":    {"prefetch": "1"},
 		"throughput": {"prefetch": "100"},
 	})
-	server, err := redisconn.Parse(u, p)
-	name := p.Name("queue", "")
 	q := &streams{
-		server:   server,
-		stream:   "stream:{" + name + "}",
 		group:    p.Name("group", "workers"),
 		claim:    p.Duration("claim", 30*time.Second, time.Second, time.Hour),
 		prefetch: p.Int("prefetch", 1, 1, 10000),
 		trim:     p.Duration("trim", 10*time.Second, 0, time.Hour),
-		pipeline: p.Int("pipeline", 512, 1, 10000),
 	}
-	if name == "" {
-		err = errors.Join(err, errors.New("the parameter queue=NAME is missing"))
-	}
-	if err := errors.Join(err, p.Err()); err != nil {
+	var err error
+	if q.Base, err = redisconn.Open(ctx, "redis-streams", u, p); err != nil {
 		return nil, err
 	}
-	q.control = server.Client(2)
-	facts, err := server.Inspect(ctx, q.control)
-	if err == nil && facts.Version != "" && facts.Major() < 7 {
-		err = fmt.Errorf("redis-streams needs Redis 7.0 or later, the server is %s", facts.Version)
-	}
-	if err == nil {
-		err = q.ensureGroup(ctx, q.control)
+	q.stream = "stream:{" + q.Name + "}"
+	if q.Facts.Version != "" && q.Facts.Major() < 7 {
+		err = fmt.Errorf("redis-streams needs Redis 7.0 or later, the server is %s", q.Facts.Version)
+	} else {
+		err = q.ensureGroup(ctx, q.Control)
 	}
 	if err != nil {
-		return nil, errors.Join(err, q.control.Close())
+		return nil, errors.Join(err, q.Close())
 	}
 	q.caps = queue.Capabilities{
 		Guarantee:     queue.AtLeastOnce,
-		Confirm:       facts.Confirm(),
+		Confirm:       q.Facts.Confirm(),
 		AckConfirmed:  true,
 		Attempts:      queue.CountedByBroker,
 		Groups:        true,
 		Nack:          true,
 		OrderedPerKey: true,
 		Stored:        true,
-		Durable:       facts.Durable(),
+		Durable:       q.Facts.Durable(),
 		Shared:        true,
 		LeaseFenced:   true,
 	}
@@ -166,20 +155,6 @@ func (q *streams) ensureGroup(ctx context.Context, c redis.Cmdable) error {
 // Capabilities implements queue.Queue.
 func (q *streams) Capabilities() queue.Capabilities { return q.caps }
 
-// Publisher implements queue.Queue.
-func (q *streams) Publisher(ctx context.Context) (queue.Publisher, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var p *redisconn.Publisher[*redis.StringCmd]
-	p = redisconn.NewPublisher(q.server.Client(2), q.pipeline, q.add, redisconn.CommandSize,
-		redisconn.Pipeline, func() { q.children.Remove(p) })
-	if err := q.children.Add(p); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return p, nil
-}
-
 // The fields of an entry. Headers have a prefix, so that one named "id" is no id.
 const (
 	fieldID     = "id"
@@ -188,43 +163,68 @@ const (
 	fieldHeader = "h."
 )
 
-func (q *streams) add(m queue.Message) *redis.StringCmd {
-	args := make([]any, 0, 9+2*len(m.Headers))
-	// The body is copied: it may change once Publish has returned, which can be
-	// before the command has gone.
-	args = append(args, "xadd", q.stream, "*", fieldID, m.ID, fieldBody, append([]byte(nil), m.Body...))
-	if m.Key != "" {
-		args = append(args, fieldKey, m.Key)
+// Publisher implements queue.Queue.
+func (q *streams) Publisher(ctx context.Context) (queue.Publisher, error) {
+	p, err := redisconn.NewPublisher(ctx, q.Base, q.adds, redisconn.CommandSize, redisconn.Pipeline)
+	if err != nil {
+		return nil, err
 	}
-	for name, value := range m.Headers {
-		args = append(args, fieldHeader+name, value)
+	return p, nil
+}
+
+// adds makes the commands that add messages; what is not a command costs a few
+// allocations for all. The bodies are copied: they may change once Publish has
+// returned, which can be before the commands have gone.
+func (q *streams) adds(msgs []queue.Message) []*redis.StringCmd {
+	size, fields := 0, 0
+	for i := range msgs {
+		size += len(msgs[i].Body)
+		fields += 9 + 2*len(msgs[i].Headers)
 	}
-	return redis.NewStringCmd(context.Background(), args...)
+	texts := slices.Clone(msgs)
+	bodies, values := make([]byte, 0, size), make([]redisconn.Value, len(msgs))
+	cmds, args := make([]*redis.StringCmd, len(msgs)), make([]any, 0, fields)
+	for i := range texts {
+		m := &texts[i]
+		from := len(bodies)
+		bodies = append(bodies, m.Body...)
+		values[i], m.Body = bodies[from:], nil
+		first := len(args)
+		args = append(args, "xadd", &q.stream, "*", fieldID, &m.ID, fieldBody, &values[i])
+		if m.Key != "" {
+			args = append(args, fieldKey, &m.Key)
+		}
+		for name, value := range m.Headers {
+			args = append(args, fieldHeader+name, value)
+		}
+		cmds[i] = redis.NewStringCmd(context.Background(), args[first:len(args):len(args)]...)
+	}
+	return cmds
 }
 
 // Backlog implements queue.Backlogger.
 func (q *streams) Backlog(ctx context.Context) (queue.Backlog, error) {
-	groups, err := q.control.XInfoGroups(ctx, q.stream).Result()
+	groups, err := q.Control.XInfoGroups(ctx, q.stream).Result()
 	if noSuchKey(err) {
 		return queue.Backlog{Dead: -1}, nil
 	}
 	if err != nil {
-		return queue.Backlog{}, q.wrap("count the backlog", err)
+		return queue.Backlog{}, q.Wrap("count the backlog", err)
 	}
 	b := queue.Backlog{Dead: -1}
 	for _, g := range groups {
 		if g.Name != q.group {
 			continue
 		}
-		pending, err := q.control.XPending(ctx, q.stream, q.group).Result()
+		pending, err := q.Control.XPending(ctx, q.stream, q.group).Result()
 		if err != nil {
-			return queue.Backlog{}, q.wrap("count what is pending", err)
+			return queue.Backlog{}, q.Wrap("count what is pending", err)
 		}
 		// What was given back is pending to the broker, and ready to us.
 		free := pending.Consumers[released]
 		b.InFlight = pending.Count - free
 		if b.Ready, err = q.lag(ctx, g); err != nil {
-			return queue.Backlog{}, q.wrap("count what is unread", err)
+			return queue.Backlog{}, q.Wrap("count what is unread", err)
 		}
 		if b.Ready >= 0 {
 			b.Ready += free
@@ -232,9 +232,9 @@ func (q *streams) Backlog(ctx context.Context) (queue.Backlog, error) {
 		return b, nil
 	}
 	// Without the group, all that is kept waits for it.
-	b.Ready, err = q.control.XLen(ctx, q.stream).Result()
+	b.Ready, err = q.Control.XLen(ctx, q.stream).Result()
 	if err != nil {
-		return queue.Backlog{}, q.wrap("count the backlog", err)
+		return queue.Backlog{}, q.Wrap("count the backlog", err)
 	}
 	return b, nil
 }
@@ -246,7 +246,7 @@ func (q *streams) lag(ctx context.Context, g redis.XInfoGroup) (int64, error) {
 	if g.Lag >= 0 {
 		return g.Lag, nil
 	}
-	info, err := q.control.XInfoStream(ctx, q.stream).Result()
+	info, err := q.Control.XInfoStream(ctx, q.stream).Result()
 	if err == nil && info.LastGeneratedID == g.LastDeliveredID {
 		return 0, nil
 	}
@@ -256,35 +256,19 @@ func (q *streams) lag(ctx context.Context, g redis.XInfoGroup) (int64, error) {
 // Delete implements queue.Queue. It removes the stream with all its groups.
 func (q *streams) Delete(ctx context.Context) error {
 	keys := q.keys()
-	groups, err := q.control.XInfoGroups(ctx, q.stream).Result()
+	groups, err := q.Control.XInfoGroups(ctx, q.stream).Result()
 	if err != nil && !noSuchKey(err) {
-		return q.wrap("delete", err)
+		return q.Wrap("delete", err)
 	}
 	for _, g := range groups {
 		keys = append(keys, q.hints(g.Name), q.leases(g.Name))
 	}
-	if err := q.control.Unlink(ctx, keys...).Err(); err != nil {
-		return q.wrap("delete", err)
+	if err := q.Control.Unlink(ctx, keys...).Err(); err != nil {
+		return q.Wrap("delete", err)
 	}
 	return nil
 }
 
 func noSuchKey(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "ERR no such key")
-}
-
-func (q *streams) wrap(op string, err error) error {
-	if errors.Is(err, redis.ErrClosed) {
-		return queue.ErrClosed
-	}
-	return fmt.Errorf("redis-streams %s: %w", op, err)
-}
-
-// Close implements queue.Queue.
-func (q *streams) Close() error {
-	first, err := q.children.CloseAll()
-	if !first {
-		return nil
-	}
-	return errors.Join(err, q.control.Close())
 }

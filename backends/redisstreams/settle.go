@@ -102,7 +102,7 @@ func (c *consumer) settle(op string, es []*entry, errs []error) {
 	if op == opNack {
 		script = nackScript
 	}
-	ctx, cancel := c.q.server.Within()
+	ctx, cancel := c.q.Within()
 	defer cancel()
 	args := make([]any, 0, len(es)+2)
 	args = append(args, c.q.group, c.name)
@@ -130,7 +130,7 @@ func (c *consumer) settle(op string, es []*entry, errs []error) {
 	for i, e := range es {
 		if err != nil {
 			e.doubt(op)
-			errs[i] = c.q.wrap(op, err)
+			errs[i] = c.q.Wrap(op, err)
 			continue // still in hand
 		}
 		errs[i] = e.verdict(op, owners[i])
@@ -155,9 +155,9 @@ func (c *consumer) Close() error {
 		c.stop()
 		c.puller.Close() // what it returns is in the own pending list, too
 		c.keeper.Wait()
-		c.acks.Close(c.q.server.Timeout)
-		c.nacks.Close(c.q.server.Timeout)
-		ctx, cancel := c.q.server.Within()
+		c.acks.Close(c.q.Timeout)
+		c.nacks.Close(c.q.Timeout)
+		ctx, cancel := c.q.Within()
 		defer cancel()
 		err := leaveScript.Run(ctx, c.client, c.q.keys(), c.q.group, c.name).Err()
 		if err != nil && isGone(err) {
@@ -168,7 +168,7 @@ func (c *consumer) Close() error {
 		}
 		c.session.Close()
 		c.err = errors.Join(err, c.client.Close())
-		c.q.children.Remove(c)
+		c.q.Children.Remove(c)
 	})
 	return c.err
 }

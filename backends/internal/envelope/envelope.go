@@ -7,9 +7,11 @@
 package envelope
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"queuelab/queue"
 )
@@ -34,23 +36,28 @@ func Append(dst []byte, m queue.Message) []byte {
 	return append(dst, m.Body...)
 }
 
-// Size is an upper bound of what Append adds, so that one allocation is enough.
+// Size is how many bytes Append adds.
 func Size(m queue.Message) int {
-	n := 1 + 3*binary.MaxVarintLen32 + len(m.ID) + len(m.Key) + len(m.Body)
+	n := 1 + textSize(m.ID) + textSize(m.Key) + numberSize(len(m.Headers)) + len(m.Body)
 	for name, value := range m.Headers {
-		n += 2*binary.MaxVarintLen32 + len(name) + len(value)
+		n += textSize(name) + textSize(value)
 	}
 	return n
 }
+
+func textSize(s string) int { return numberSize(len(s)) + len(s) }
+
+func numberSize(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
 
 func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
 // Decode is the inverse of Append. The texts of the message share v's memory;
-// the body is a copy, since a consumer may do with it what it likes. An error
-// wraps ErrForeign and never quotes the value.
-func Decode(v string) (queue.Message, error) {
+// the body is a copy, since a consumer may do with it what it likes, and is
+// appended to bodies, so that many need one allocation. An error wraps ErrForeign
+// and never quotes the value.
+func Decode(v string, bodies *[]byte) (queue.Message, error) {
 	d := decoder{rest: v}
 	if !d.version() {
 		return queue.Message{}, fmt.Errorf("%w: %d bytes without its mark", ErrForeign, len(v))
@@ -75,8 +82,34 @@ func Decode(v string) (queue.Message, error) {
 	if d.bad || m.ID == "" {
 		return queue.Message{}, fmt.Errorf("%w: %d bytes with a broken head", ErrForeign, len(v))
 	}
-	m.Body = []byte(d.rest)
+	from := len(*bodies)
+	*bodies = append(*bodies, d.rest...)
+	m.Body = (*bodies)[from:len(*bodies):len(*bodies)]
 	return m, nil
+}
+
+// Deliveries decodes the values of an at-most-once queue, in a few allocations
+// for all. Those that are foreign are left out and counted; err is the first
+// one's.
+func Deliveries(values []string) (ds []*queue.Delivery, foreign int, err error) {
+	size := 0
+	for _, v := range values {
+		size += len(v)
+	}
+	bodies := make([]byte, 0, size)
+	all := make([]queue.Delivery, len(values))
+	ds = make([]*queue.Delivery, 0, len(values))
+	for i, v := range values {
+		m, e := Decode(v, &bodies)
+		if e != nil {
+			foreign++
+			err = cmp.Or(err, e)
+			continue
+		}
+		all[i].Init(m, 0, nil)
+		ds = append(ds, &all[i])
+	}
+	return ds, foreign, err
 }
 
 type decoder struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/envelope"
 	"queuelab/queue"
 )
 
@@ -22,30 +23,16 @@ type Sent struct {
 // is put into a command and how commands are sent. It implements
 // queue.Publisher.
 type Publisher[T any] struct {
-	encode func(queue.Message) T
-	client *redis.Client
-	shared *Coalescer[T, Sent]
-	once   sync.Once
-	err    error
-	closed func()
+	encode   func([]queue.Message) []T
+	client   *redis.Client // its own, which Close closes
+	shared   *Coalescer[T, Sent]
+	children *Children
+	once     sync.Once
+	err      error
 }
 
 // closePatience bounds how long a Close waits for publishes in flight.
 const closePatience = 5 * time.Second
-
-// NewPublisher opens a publisher on a client of its own, which Close closes.
-// Messages are encoded by the caller's goroutine, so that what Publish was given
-// is the caller's again when it returns, however it returns.
-func NewPublisher[T any](client *redis.Client, limit int, encode func(queue.Message) T, size func(T) int,
-	send func(ctx context.Context, c *redis.Client, items []T, results []Sent), closed func()) *Publisher[T] {
-	p := &Publisher[T]{encode: encode, client: client, closed: closed}
-	p.shared = NewCoalescer(limit, size, func(items []T, results []Sent) {
-		// No caller's context: the round trip is everybody's. The client's
-		// timeouts bound it.
-		send(context.Background(), client, items, results)
-	})
-	return p
-}
 
 // Publish implements queue.Publisher.
 func (p *Publisher[T]) Publish(ctx context.Context, msgs ...queue.Message) error {
@@ -69,17 +56,17 @@ func (p *Publisher[T]) publish(ctx context.Context, msgs []queue.Message) ([]Sen
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	items := make([]T, len(msgs))
-	for i, m := range msgs {
-		if m.ID == "" {
+	for i := range msgs {
+		if msgs[i].ID == "" {
 			return nil, queue.Reject(fmt.Errorf("publish: message %d of %d has no id", i+1, len(msgs)))
 		}
-		items[i] = p.encode(m)
 	}
-	if len(items) == 0 {
+	if len(msgs) == 0 {
 		return nil, nil
 	}
-	results, sent, err := p.shared.Do(ctx, items)
+	// Encoded by the caller's goroutine, so that what Publish was given is the
+	// caller's again when it returns, however it returns.
+	results, sent, err := p.shared.Do(ctx, p.encode(msgs))
 	if errors.Is(err, queue.ErrClosed) {
 		return nil, err
 	}
@@ -122,10 +109,36 @@ func (p *Publisher[T]) Close() error {
 		if err := p.client.Close(); err != nil {
 			p.err = fmt.Errorf("close the publisher's connections: %w", err)
 		}
-		p.closed()
+		p.children.Remove(p)
 	})
 	return p.err
 }
+
+// Value is an argument of a command. A pointer to it fits into an interface
+// without an allocation, as a pointer to a string does.
+type Value []byte
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (v *Value) MarshalBinary() ([]byte, error) { return *v, nil }
+
+// Envelopes encodes messages as whole values, in a few allocations for all.
+func Envelopes(msgs []queue.Message) []*Value {
+	size := 0
+	for i := range msgs {
+		size += envelope.Size(msgs[i])
+	}
+	buf, all, values := make([]byte, 0, size), make([]Value, len(msgs)), make([]*Value, len(msgs))
+	for i := range msgs {
+		from := len(buf)
+		buf = envelope.Append(buf, msgs[i])
+		all[i] = buf[from:]
+		values[i] = &all[i]
+	}
+	return values
+}
+
+// ValueSize is how many bytes a value takes.
+func ValueSize(v *Value) int { return len(*v) }
 
 // Pipeline sends one command per message, and fills in each one's error.
 func Pipeline[C redis.Cmder](ctx context.Context, c *redis.Client, cmds []C, results []Sent) {
@@ -150,8 +163,10 @@ func CommandSize[C redis.Cmder](cmd C) int {
 		switch a := arg.(type) {
 		case string:
 			n += len(a)
-		case []byte:
-			n += len(a)
+		case *string:
+			n += len(*a)
+		case *Value:
+			n += len(*a)
 		}
 	}
 	return n

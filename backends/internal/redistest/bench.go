@@ -117,7 +117,7 @@ func (x *Bench) Tool(n, clients, pipeline int, command ...string) (float64, erro
 	}
 	args := append([]string{"-h", u.Hostname(), "-p", u.Port(), "--csv", "-n", strconv.Itoa(n),
 		"-c", strconv.Itoa(clients), "-P", strconv.Itoa(pipeline)}, command...)
-	out, err := exec.Command(path, args...).Output()
+	out, err := exec.CommandContext(x.Context(), path, args...).Output() // ends with the benchmark
 	if err != nil {
 		return 0, fmt.Errorf("redis-benchmark: %w", err)
 	}

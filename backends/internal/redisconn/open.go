@@ -1,0 +1,79 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/redis/go-redis/v9"
+
+	"queuelab/backends/internal/params"
+	"queuelab/queue"
+)
+
+// Base is what every Redis queue has.
+type Base struct {
+	Server
+	Control  *redis.Client // for what is done now and then
+	Facts    Facts
+	Name     string // the parameter queue
+	Children Children
+
+	kind     string
+	pipeline int
+}
+
+// Open parses what the URLs of all Redis queues have in common, verifies that
+// the server answers, and reads how it keeps its data. kind names the queue in
+// errors; p has been asked for all that is the queue's own.
+func Open(ctx context.Context, kind string, u *url.URL, p *params.Params) (*Base, error) {
+	server, err := Parse(u, p)
+	b := &Base{Server: server, kind: kind, Name: p.Name("queue", ""), pipeline: p.Int("pipeline", 512, 1, 10000)}
+	if b.Name == "" {
+		err = errors.Join(err, errors.New("the parameter queue=NAME is missing"))
+	}
+	if err := errors.Join(err, p.Err()); err != nil {
+		return nil, err
+	}
+	b.Control = server.Client(2)
+	if b.Facts, err = server.Inspect(ctx, b.Control); err != nil {
+		return nil, errors.Join(err, b.Control.Close())
+	}
+	return b, nil
+}
+
+// NewPublisher opens a publisher of the queue, of messages encoded so.
+func NewPublisher[T any](ctx context.Context, b *Base, encode func([]queue.Message) []T, size func(T) int,
+	send func(ctx context.Context, c *redis.Client, items []T, results []Sent)) (*Publisher[T], error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p := &Publisher[T]{encode: encode, client: b.Client(2), children: &b.Children}
+	p.shared = NewCoalescer(b.pipeline, size, func(items []T, results []Sent) {
+		// No caller's context: the round trip is everybody's. The client's
+		// timeouts bound it.
+		send(context.Background(), p.client, items, results)
+	})
+	if err := b.Children.Add(p); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// Wrap is the error of an operation of the queue.
+func (b *Base) Wrap(op string, err error) error {
+	if errors.Is(err, redis.ErrClosed) {
+		return queue.ErrClosed
+	}
+	return fmt.Errorf("%s %s: %w", b.kind, op, err)
+}
+
+// Close implements queue.Queue.
+func (b *Base) Close() error {
+	first, err := b.Children.CloseAll()
+	if !first {
+		return nil
+	}
+	return errors.Join(err, b.Control.Close())
+}
