@@ -42,7 +42,7 @@
 //	replication      of a topic that is created (1); if given, an existing topic must have as much.
 //	                 Above 1, a new topic gets min.insync.replicas = a majority
 //	flush            1: a new topic gets flush.messages=1, each batch is synced before it is confirmed (0)
-//	acks             all, 1 or 0: who confirms a publish (all); 0 with client=kafka-go alone
+//	acks             all, 1 or 0: who confirms a publish (all)
 //	group            consumer group (default); the broker knows it as TOPIC.GROUP, so that
 //	                 queues of one group name do not rebalance each other
 //	linger           how long to gather before a request to a partition leader (0). There is

@@ -86,10 +86,6 @@ func parse(u *url.URL) (settings, error) {
 	if err := p.Err(); err != nil {
 		return s, fmt.Errorf("kafka: %w", err)
 	}
-	if s.franz && s.acks == 0 {
-		// Requests without an answer were seen to hang in it on a busy machine.
-		return s, errors.New("kafka: client=franz takes acks=all or acks=1; acks=0 is client=kafka-go's alone")
-	}
 	if s.heartbeat >= s.session {
 		return s, fmt.Errorf("kafka: heartbeat=%v must be shorter than session=%v", s.heartbeat, s.session)
 	}

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { brokertest.Main(m) }
 const session = "session=1s"
 
 func TestSuite(t *testing.T) {
-	for _, c := range []struct{ client, acks string }{{"kafka-go", "all"}, {"kafka-go", "1"}, {"kafka-go", "0"}, {"franz", "all"}} {
+	for _, c := range []struct{ client, acks string }{{"kafka-go", "all"}, {"kafka-go", "1"}, {"kafka-go", "0"}, {"franz", "all"}, {"franz", "0"}} {
 		acks := c.acks
 		t.Run(c.client+"-acks-"+acks, func(t *testing.T) {
 			b := brokertest.Start(t, "kafka", "default")
