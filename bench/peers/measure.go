@@ -409,7 +409,8 @@ func latencyRow(c comparison, pairs []pair) LatencyRow {
 	r.RawP50Micros = median(r.Pairs, func(p LatencyPair) float64 { return p.Raw.P50 })
 	r.OursP50Micros = median(r.Pairs, func(p LatencyPair) float64 { return p.Ours.P50 })
 	r.Ratio = median(r.Pairs, func(p LatencyPair) float64 { return p.Ratio })
-	r.Reached = r.Ratio <= r.Target
+	r.Saturated = r.RawP50Micros >= saturatedAt
+	r.Reached = r.Ratio <= r.Target && !r.Saturated
 	return r
 }
 

@@ -94,6 +94,7 @@ type LatencyRow struct {
 
 	Target        float64       `json:"target"` // greatest ratio that is aimed at
 	Reached       bool          `json:"reached"`
+	Saturated     bool          `json:"saturated"` // the bare loop did not keep up: there is nothing to compare with
 	Guarantee     string        `json:"guarantee"`
 	RatePerSecond float64       `json:"ratePerSecond"` // open loop
 	RawSettings   string        `json:"rawSettings"`
@@ -159,6 +160,10 @@ func target(backend, client, direction string) float64 {
 
 // latencyTarget is the greatest ratio of the p50 that is aimed at.
 const latencyTarget = 1.10
+
+// saturatedAt is the p50 in microseconds from which a side waits for itself, not
+// for the broker: at that rate ten messages are then under way at any time.
+const saturatedAt = 10_000
 
 // Reached reports whether every row that was measured reached its target.
 func (r Result) Reached() bool {

@@ -106,6 +106,9 @@ func TestARowIsTheMedianOfItsPairs(t *testing.T) {
 	if l = latencyRow(c, []pair{micros(100, 111)}); l.Reached {
 		t.Errorf("got %+v, want it to miss the target", l)
 	}
+	if l = latencyRow(c, []pair{micros(20_000, 111)}); l.Reached || !l.Saturated {
+		t.Errorf("got %+v, want it not judged: nothing was kept up with", l)
+	}
 }
 
 // rows by these names are what other programs read.
@@ -157,7 +160,8 @@ func TestTheTableSaysWhatMissedFailedAndIsMissing(t *testing.T) {
 			{Backend: "kafka", Client: "kafka-go", Tool: "T", Direction: Publish, ToolRate: 1234567, OursRate: 12, Ratio: .25, Target: .5, Pairs: []Pair{{Ratio: .2}, {Ratio: .3}}},
 			{Backend: "redis-list", Client: "go-redis", Tool: "T", Direction: Publish, Ratio: 2, Target: 1, Reached: true, Pairs: []Pair{{Ratio: 2}}},
 		},
-		Latency: []LatencyRow{{Backend: "rabbitmq", Client: "amqp091-go", RawP50Micros: 200, OursP50Micros: 300, Ratio: 1.5, Target: 1.1, Pairs: []LatencyPair{{Ratio: 1.5}}}},
+		Latency: []LatencyRow{{Backend: "rabbitmq", Client: "amqp091-go", RawP50Micros: 200, OursP50Micros: 300, Ratio: 1.5, Target: 1.1, Pairs: []LatencyPair{{Ratio: 1.5}}},
+			{Backend: "kafka", Saturated: true, Pairs: []LatencyPair{{}}}},
 		Skipped: []Skipped{{Backend: "rabbitmq", Tool: "PerfTest", Reason: "its jars are not here; `make peers` fetches them"}},
 		Failed:  []Skipped{{Backend: "redis-streams", Tool: "redis-benchmark", Reason: "exit status 1; it wrote:\n  a long story"}},
 		Note:    note(Options{Pairs: 1, Scale: .5}),
@@ -167,7 +171,7 @@ func TestTheTableSaysWhatMissedFailedAndIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"1,234,567", "0.25", "2: 0.20–0.30", "≥ 0.50", "✗ missed", "✓ reached", "≤ 1.10", "1.50",
-		"skipped rabbitmq", "make peers", "failed redis-streams", "exit status 1", "INTERRUPTED", "says little", "shorter"} {
+		"skipped rabbitmq", "make peers", "failed redis-streams", "exit status 1", "INTERRUPTED", "? bare loop saturated", "says little", "shorter"} {
 		if !strings.Contains(plain.String(), want) {
 			t.Errorf("the table does not say %q:\n%s", want, plain.String())
 		}

@@ -94,7 +94,7 @@ func Table(w io.Writer, r Result, color bool, width int) error {
 		for _, x := range r.Latency {
 			rows = append(rows, table.Row{x.Backend, x.Client, fmt.Sprintf("%.0f", x.RawP50Micros), fmt.Sprintf("%.0f", x.OursP50Micros),
 				fmt.Sprintf("%.2f", x.Ratio), ratios(x.Pairs, func(p LatencyPair) float64 { return p.Ratio }),
-				fmt.Sprintf("≤ %.2f", x.Target), mark(x.Reached, color), x.Guarantee})
+				fmt.Sprintf("≤ %.2f", x.Target), latencyMark(x, color), x.Guarantee})
 		}
 		wrap(fmt.Sprintf("End to end over a bare loop, %d messages a second, open loop:", latencyRate))
 		b.WriteString(draw(color, width, []string{"backend", "client", "bare p50 µs", "ours p50 µs", "ratio", "pairs", "target", "", "guarantee"}, rows) + "\n\n")
@@ -176,6 +176,13 @@ func mark(reached, color bool) string {
 		return c.Sprint(s)
 	}
 	return s
+}
+
+func latencyMark(x LatencyRow, color bool) string {
+	if x.Saturated {
+		return "? bare loop saturated"
+	}
+	return mark(x.Reached, color)
 }
 
 // ratios shows how far the pairs differ.
