@@ -57,11 +57,13 @@ func appendBatch(dst []byte, now time.Time, parts []*part) []byte {
 		b[i] = 0xff
 	}
 	be.PutUint32(b[atCount:], uint32(n))
-	be.PutUint32(b[atCRC:], crc32.Checksum(b[atAttributes:], castagnoli()))
+	be.PutUint32(b[atCRC:], checksum(b))
 	return dst
 }
 
-func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+func checksum(b []byte) uint32 {
+	return crc32.Checksum(b[atAttributes:], crc32.MakeTable(crc32.Castagnoli))
+}
 
 // errDamaged is wrapped by what is wrong with fetched records.
 var errDamaged = errors.New("damaged record batch")
@@ -102,7 +104,7 @@ func (p *assigned) readBatch(b []byte, s *shelf) error {
 	if b[atMagic] != 2 {
 		return fmt.Errorf("%w: format %d, want 2", errDamaged, b[atMagic])
 	}
-	if binary.BigEndian.Uint32(b[atCRC:]) != crc32.Checksum(b[atAttributes:], castagnoli()) {
+	if binary.BigEndian.Uint32(b[atCRC:]) != checksum(b) {
 		return fmt.Errorf("%w: its checksum does not fit", errDamaged)
 	}
 	base := int64(binary.BigEndian.Uint64(b))
