@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,9 +29,8 @@ func (q *list) Consumer(ctx context.Context) (queue.Consumer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	// One connection blocks, one lifts the block and pushes back.
-	c := &consumer{q: q, client: q.Client(4)}
-	c.session = redisconn.NewSession(c.client)
+	c := &consumer{q: q, client: q.Client(2)} // lifts the session's block, and pushes back
+	c.session = redisconn.NewSession(q.Server, c.client)
 	c.puller = redisconn.NewPuller(c.pop, c.session.Unblock)
 	if err := q.Children.Add(c); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -41,24 +41,44 @@ func (q *list) Consumer(ctx context.Context) (queue.Consumer, error) {
 // pop takes at most a batch off the list, however many are asked for: what is
 // popped is on nobody's list any more.
 func (c *consumer) pop(most int) (values []string, err error) {
-	ctx, cancel := c.q.WithinBlock()
-	defer cancel()
-	err = c.session.Do(ctx, func(ctx context.Context, conn *redis.Conn) error {
-		if n := min(most, c.q.batch); n > 1 {
-			_, values, err = conn.BLMPop(ctx, redisconn.Block, "right", int64(n), c.q.key).Result()
-			return err
-		}
-		pair, err := conn.BRPop(ctx, redisconn.Block, c.q.key).Result()
-		if err == nil {
-			values = pair[1:]
-		}
-		return err
-	})
-	if errors.Is(err, redis.Nil) {
-		return nil, nil // nothing came in time
+	seconds := int(redisconn.Block / time.Second)
+	var reply redisconn.Reply
+	n := min(most, c.q.batch)
+	if n > 1 {
+		reply, err = c.session.Do("blmpop", seconds, 1, c.q.key, "right", "count", n)
+	} else {
+		reply, err = c.session.Do("brpop", c.q.key, seconds)
+	}
+	if err == nil {
+		values, err = popped(reply, n > 1)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("redis-list receive: %w", err)
+	}
+	return values, nil
+}
+
+// popped reads the answer to a pop: the key with a value, or with an array of
+// them; none when nothing came in time.
+func popped(r redisconn.Reply, many bool) ([]string, error) {
+	n, err := r.Array()
+	if n < 0 || err != nil {
+		return nil, err
+	}
+	if _, err = r.Text(); err != nil {
+		return nil, err
+	}
+	n = 1
+	if many {
+		if n, err = r.Array(); err != nil {
+			return nil, err
+		}
+	}
+	values := make([]string, n)
+	for i := range values {
+		if values[i], err = r.Text(); err != nil {
+			return nil, err
+		}
 	}
 	return values, nil
 }
@@ -109,8 +129,7 @@ func (c *consumer) Close() error {
 				err = fmt.Errorf("redis-list close: push %d unreceived messages back: %w", len(rest), e)
 			}
 		}
-		c.session.Close()
-		c.err = errors.Join(err, c.client.Close())
+		c.err = errors.Join(err, c.session.Close(), c.client.Close())
 		c.q.Children.Remove(c)
 	})
 	return c.err

@@ -66,7 +66,7 @@ func BenchmarkReceive(b *testing.B) {
 		}
 		return rate, err
 	}
-	for _, most := range []int{1, 64, 512} {
+	for _, most := range []int{1, 100, 500} {
 		b.Run(fmt.Sprintf("batch=%d", most), func(b *testing.B) {
 			redistest.Pairs(b, func() (float64, error) {
 				c := x.Consumer()

@@ -26,7 +26,8 @@ func BenchmarkPublish(b *testing.B) {
 				return redistest.Timed(way.n, func() error { return x.Publish(p, way.n, way.callers, way.batch) })
 			}, func() (float64, error) {
 				defer x.Client.Del(b.Context(), "mystream")
-				return x.Tool(way.n, way.callers, way.batch, "xadd", "mystream", "*", "body", strings.Repeat("x", len(redistest.Body)))
+				return x.Tool(way.n, way.callers, way.batch, "xadd", "mystream", "*",
+					"id", "1-0-0-100", "body", strings.Repeat("x", len(redistest.Body)), "key", "k")
 			})
 		})
 	}
@@ -36,7 +37,7 @@ func BenchmarkPublish(b *testing.B) {
 // all at once.
 func BenchmarkReceive(b *testing.B) {
 	const n = 100_000
-	for _, batch := range []int{1, 64, 512} {
+	for _, batch := range []int{1, 100, 500} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
 			x := backend.Bench(b, "")
 			p, c := x.Publisher(), x.Consumer()

@@ -76,7 +76,7 @@ func (q *streams) Consumer(ctx context.Context) (queue.Consumer, error) {
 		q: q, name: newName(), client: q.Client(6),
 		hand: map[string]*entry{}, cursor: "0-0", nextClaim: time.Now(),
 	}
-	c.session = redisconn.NewSession(c.client)
+	c.session = redisconn.NewSession(q.Server, c.client)
 	c.puller = redisconn.NewPuller(c.read, c.session.Unblock)
 	c.acks = redisconn.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opAck, es, errs) })
 	c.nacks = redisconn.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opNack, es, errs) })

@@ -1,7 +1,6 @@
 package redisstreams
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,23 +14,15 @@ import (
 // read is one step of reading: own entries whose reply was lost, then what the
 // dead have left, then what was given back, then what is new.
 func (c *consumer) read(most int) (es []*entry, err error) {
-	ctx, cancel := c.q.WithinBlock()
-	defer cancel()
-	most = max(most, c.q.prefetch)
-	err = c.session.Do(ctx, func(ctx context.Context, conn *redis.Conn) error {
-		es, err = c.next(ctx, conn, most)
-		return err
-	})
+	es, err = c.next(max(most, c.q.prefetch))
 	var gone *GoneError
 	switch {
 	case err == nil, errors.As(err, &gone):
-	case errors.Is(err, redis.Nil):
-		return nil, nil // nothing came in time
 	case isGone(err):
 		c.rereadAt, c.moreFreed = "-", true
-		if e := c.q.ensureGroup(ctx, c.client); e != nil {
-			err = e
-		} else {
+		ctx, cancel := c.q.Within()
+		defer cancel()
+		if err = c.q.ensureGroup(ctx, c.client); err == nil {
 			err = ErrRecreated
 		}
 	default:
@@ -51,59 +42,46 @@ func isGone(err error) bool {
 	return strings.HasPrefix(s, "NOGROUP") || strings.HasPrefix(s, "UNBLOCKED") || strings.Contains(s, " NOGROUP ")
 }
 
-func (c *consumer) next(ctx context.Context, conn *redis.Conn, most int) ([]*entry, error) {
+func (c *consumer) next(most int) ([]*entry, error) {
 	if c.rereadAt != "" {
-		if es, err := c.reread(ctx, conn, most); len(es) > 0 || err != nil {
+		if es, err := c.reread(most); len(es) > 0 || err != nil {
 			return es, err
 		}
 	}
 	if !time.Now().Before(c.nextClaim) {
-		if es, err := c.takeOver(ctx, conn, most); len(es) > 0 || err != nil {
+		if es, err := c.takeOver(most); len(es) > 0 || err != nil {
 			return es, err
 		}
 	}
 	if c.moreFreed {
-		if es, err := c.take(ctx, conn, most, nil); len(es) > 0 || err != nil {
+		if es, err := c.take(most, nil); len(es) > 0 || err != nil {
 			return es, err
 		}
 	}
 	// Less than a millisecond would become 0, which is for ever.
 	block := max(min(redisconn.Block, time.Until(c.nextClaim)), time.Millisecond)
-	streams, err := conn.XReadGroup(ctx, &redis.XReadGroupArgs{
-		Group: c.q.group, Consumer: c.name, Count: int64(most), Block: block,
-		Streams: []string{c.q.stream, c.q.hints(c.q.group), ">", ">"},
-	}).Result()
+	reply, err := c.session.Do("xreadgroup", "group", c.q.group, c.name, "count", most,
+		"block", block.Milliseconds(), "streams", c.q.stream, c.q.hints(c.q.group), ">", ">")
 	if err != nil {
 		return nil, err
 	}
-	var es []*entry
-	var hints []any
-	for _, s := range streams {
-		for _, m := range s.Messages {
-			if s.Stream != c.q.stream {
-				hints = append(hints, m.ID)
-				continue
-			}
-			e := &entry{id: m.ID, attempt: 1, consumer: c, body: m.Values != nil}
-			for name, value := range m.Values {
-				e.set(name, value)
-			}
-			es = append(es, e)
-		}
+	es, hints, err := c.fresh(&reply)
+	if err != nil {
+		return nil, err
 	}
-	es, err = c.admit(ctx, conn, es, nil, 0)
+	es, err = c.admit(es, nil, 0)
 	if err == nil && len(hints) > 0 {
 		var freed []*entry
-		freed, err = c.take(ctx, conn, most, hints)
+		freed, err = c.take(most, hints)
 		es = append(freed, es...)
 	}
 	return es, err
 }
 
 // reread reads the own pending entries that this consumer does not hold.
-func (c *consumer) reread(ctx context.Context, conn *redis.Conn, most int) ([]*entry, error) {
+func (c *consumer) reread(most int) ([]*entry, error) {
 	held := c.held()
-	r, err := c.run(ctx, conn, ownScript, c.rereadAt, most)
+	r, err := c.run(ownScript, c.rereadAt, most)
 	if err != nil {
 		return nil, err
 	}
@@ -112,32 +90,32 @@ func (c *consumer) reread(ctx context.Context, conn *redis.Conn, most int) ([]*e
 	} else {
 		c.rereadAt = "(" + r.cursor
 	}
-	return c.admit(ctx, conn, r.entries, held, r.gone)
+	return c.admit(r.entries, held, r.gone)
 }
 
 // takeOver claims what has been idle for longer than a lease. Every second lease
 // it begins anew; until the cursor is through it goes on with every read.
-func (c *consumer) takeOver(ctx context.Context, conn *redis.Conn, most int) ([]*entry, error) {
+func (c *consumer) takeOver(most int) ([]*entry, error) {
 	held := c.held()
-	r, err := c.run(ctx, conn, claimScript, c.q.claim.Milliseconds(), c.cursor, most)
+	r, err := c.run(claimScript, c.q.claim.Milliseconds(), c.cursor, most)
 	if err != nil {
 		return nil, err
 	}
 	if c.cursor = r.cursor; c.cursor == "0-0" {
 		c.nextClaim = time.Now().Add(c.q.claim / 2)
 	}
-	return c.admit(ctx, conn, r.entries, held, r.gone)
+	return c.admit(r.entries, held, r.gone)
 }
 
 // take takes what was given back.
-func (c *consumer) take(ctx context.Context, conn *redis.Conn, most int, hints []any) ([]*entry, error) {
-	r, err := c.run(ctx, conn, takeScript, append([]any{most}, hints...)...)
+func (c *consumer) take(most int, hints []any) ([]*entry, error) {
+	r, err := c.run(takeScript, append([]any{most}, hints...)...)
 	if err != nil {
 		c.moreFreed = true // the hints are read
 		return nil, err
 	}
 	c.moreFreed = len(r.entries)+r.gone >= most
-	return c.admit(ctx, conn, r.entries, nil, r.gone)
+	return c.admit(r.entries, nil, r.gone)
 }
 
 // held is what this consumer holds now. An entry that a script still finds
@@ -155,7 +133,7 @@ func (c *consumer) held() map[string]bool {
 
 // admit takes the entries into the hand, without those that are held already,
 // and acks away those that are no message any more, or never were.
-func (c *consumer) admit(ctx context.Context, conn *redis.Conn, es []*entry, held map[string]bool, gone int) ([]*entry, error) {
+func (c *consumer) admit(es []*entry, held map[string]bool, gone int) ([]*entry, error) {
 	kept := es[:0]
 	var useless []string
 	foreign := 0
@@ -177,7 +155,9 @@ func (c *consumer) admit(ctx context.Context, conn *redis.Conn, es []*entry, hel
 	c.mu.Unlock()
 	var err error
 	if len(useless) > 0 {
-		err = conn.XAck(ctx, c.q.stream, c.q.group, useless...).Err()
+		ctx, cancel := c.q.Within()
+		defer cancel()
+		err = c.client.XAck(ctx, c.q.stream, c.q.group, useless...).Err()
 	}
 	if err == nil && gone > 0 {
 		err = &GoneError{Entries: gone}
@@ -195,51 +175,108 @@ type reply struct {
 }
 
 // run runs one of the scripts that return entries.
-func (c *consumer) run(ctx context.Context, conn *redis.Conn, s *redis.Script, args ...any) (reply, error) {
-	raw, err := s.Run(ctx, conn, c.q.keys(), append([]any{c.q.group, c.name}, args...)...).Slice()
-	if err != nil {
-		return reply{}, err
+func (c *consumer) run(s *redis.Script, args ...any) (got reply, err error) {
+	ctx, cancel := c.q.Within()
+	defer cancel()
+	r, err := redisconn.Run(ctx, c.client, s, c.q.keys(), append([]any{c.q.group, c.name}, args...)...)
+	if err == nil {
+		_, err = r.Array()
 	}
-	var r reply
-	if len(raw) != 3 {
-		return r, fmt.Errorf("a script answered with %d values, want 3", len(raw))
+	if err == nil {
+		got.cursor, err = r.Text()
 	}
-	r.cursor, _ = raw[0].(string)
-	gone, _ := raw[2].(int64)
-	r.gone = int(gone)
-	list, _ := raw[1].([]any)
-	for _, v := range list {
-		item, _ := v.([]any)
-		if len(item) < 2 {
-			continue
-		}
-		e := &entry{consumer: c}
-		e.id, _ = item[0].(string)
-		n, _ := item[1].(int64)
-		e.attempt = int(n)
-		if len(item) > 2 {
-			fields, ok := item[2].([]any)
-			e.body = ok
-			for i := 0; i+1 < len(fields); i += 2 {
-				name, _ := fields[i].(string)
-				e.set(name, fields[i+1])
-			}
-		}
-		r.entries = append(r.entries, e)
+	if err == nil {
+		got.entries, err = c.entries(&r, true)
 	}
-	return r, nil
+	var gone int64
+	if err == nil {
+		gone, err = r.Int()
+	}
+	got.gone = int(gone)
+	return got, err
 }
 
-// set takes one field of the entry. Unknown ones are somebody else's.
-func (e *entry) set(name string, v any) {
-	value, _ := v.(string)
+// fresh reads the answer to XREADGROUP: for each stream its entries, of which
+// those of the hints are ids only; nothing when nothing came in time.
+func (c *consumer) fresh(r *redisconn.Reply) (es []*entry, hints []any, err error) {
+	streams, err := r.Array()
+	for i := 0; i < streams && err == nil; i++ {
+		var name string
+		if _, err = r.Array(); err == nil {
+			name, err = r.Text()
+		}
+		var read []*entry
+		if err == nil {
+			read, err = c.entries(r, false)
+		}
+		if name == c.q.stream {
+			es = read
+			continue
+		}
+		for _, e := range read {
+			hints = append(hints, e.id)
+		}
+	}
+	return es, hints, err
+}
+
+// entries reads an array of them, in a few allocations for all; with their
+// counts, or they are new.
+func (c *consumer) entries(r *redisconn.Reply, counted bool) ([]*entry, error) {
+	n, err := r.Array()
+	if n <= 0 || err != nil {
+		return nil, err
+	}
+	all, es, bodies := make([]entry, n), make([]*entry, n), make([]byte, 0, r.Len())
+	for i := range all {
+		if err := c.entry(r, &all[i], counted, &bodies); err != nil {
+			return nil, err
+		}
+		es[i] = &all[i]
+	}
+	return es, nil
+}
+
+// entry reads one: its id, its count, and its fields, which can be none.
+func (c *consumer) entry(r *redisconn.Reply, e *entry, counted bool, bodies *[]byte) error {
+	e.consumer, e.attempt = c, 1
+	values, err := r.Array()
+	if err == nil {
+		e.id, err = r.Text()
+	}
+	if counted && err == nil {
+		var n int64
+		n, err = r.Int()
+		e.attempt = int(n)
+		values--
+	}
+	if values < 2 || err != nil {
+		return err
+	}
+	n, err := r.Array()
+	e.body = n >= 0
+	for i := 0; i < n && err == nil; i += 2 {
+		var name, value string
+		if name, err = r.Text(); err == nil {
+			value, err = r.Text()
+			e.set(name, value, bodies)
+		}
+	}
+	return err
+}
+
+// set takes one field of the entry. Unknown ones are somebody else's. The body is
+// appended to bodies, so that many need one allocation.
+func (e *entry) set(name, value string, bodies *[]byte) {
 	switch name {
 	case fieldID:
 		e.message.ID = value
 	case fieldKey:
 		e.message.Key = value
 	case fieldBody:
-		e.message.Body = []byte(value)
+		from := len(*bodies)
+		*bodies = append(*bodies, value...)
+		e.message.Body = (*bodies)[from:len(*bodies):len(*bodies)]
 	default:
 		if h, ok := strings.CutPrefix(name, fieldHeader); ok {
 			if e.message.Headers == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
 
@@ -106,18 +107,19 @@ func (c *consumer) settle(op string, es []*entry, errs []error) {
 	defer cancel()
 	args := make([]any, 0, len(es)+2)
 	args = append(args, c.q.group, c.name)
+	none := "0-0" // no entry has that id
 	c.mu.Lock()
 	for _, e := range es {
 		// An entry that was lost may be this consumer's again, by another
 		// delivery, which this settle must not touch.
-		id := e.id
+		id := &e.id // a pointer needs no allocation of its own
 		if e.lost {
-			id = "0-0"
+			id = &none
 		}
 		args = append(args, id)
 	}
 	c.mu.Unlock()
-	owners, err := script.Run(ctx, c.client, c.q.keys(), args...).Int64Slice()
+	owners, err := ownersOf(redisconn.Run(ctx, c.client, script, c.q.keys(), args...))
 	if err != nil && isGone(err) {
 		// The broker has forgotten the group, and who held what.
 		owners, err = make([]int64, len(es)), nil
@@ -136,6 +138,21 @@ func (c *consumer) settle(op string, es []*entry, errs []error) {
 		errs[i] = e.verdict(op, owners[i])
 		c.drop(e)
 	}
+}
+
+// ownersOf reads the answer of a script that settles.
+func ownersOf(r redisconn.Reply, err error) ([]int64, error) {
+	if err != nil {
+		return nil, err
+	}
+	n, err := r.Array()
+	owners := make([]int64, max(n, 0))
+	for i := range owners {
+		if err == nil {
+			owners[i], err = r.Int()
+		}
+	}
+	return owners, err
 }
 
 // drop takes e out of the hand, and not another delivery of the same entry.
@@ -166,8 +183,7 @@ func (c *consumer) Close() error {
 		if err != nil {
 			err = fmt.Errorf("redis-streams close: unsettled messages come again after %v only: %w", c.q.claim, err)
 		}
-		c.session.Close()
-		c.err = errors.Join(err, c.client.Close())
+		c.err = errors.Join(err, c.session.Close(), c.client.Close())
 		c.q.Children.Remove(c)
 	})
 	return c.err

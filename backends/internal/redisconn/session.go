@@ -13,17 +13,29 @@ import (
 // cannot do that in go-redis.
 type Session struct {
 	client *redis.Client
+	lift   *redis.Client // the block
 	mu     sync.Mutex
 	conn   *redis.Conn
 	id     atomic.Int64 // 0: none, or the server does not tell
 }
 
-// NewSession makes one on client; it dials when it is first used.
-func NewSession(client *redis.Client) *Session { return &Session{client: client} }
+// NewSession makes one, whose block is lifted through client; it dials when it
+// is first used.
+func NewSession(server Server, client *redis.Client) *Session {
+	// For go-redis a raw command is none that blocks.
+	o := *client.Options()
+	o.ReadTimeout = Block + server.Timeout
+	return &Session{client: redis.NewClient(&o), lift: client}
+}
 
-// Do runs fn on the connection. After an error that is not the server's own
-// answer the connection is given up, and the next Do dials another.
-func (s *Session) Do(ctx context.Context, fn func(ctx context.Context, c *redis.Conn) error) error {
+// Do sends a command that blocks for Block at most, and returns its reply. An
+// error that is the server's own answer is a ReplyError. After any other the
+// connection is given up, and the next Do dials another.
+//
+// No context bounds it: one that is shorter than the block could lose what the
+// server hands over at that moment.
+func (s *Session) Do(args ...any) (Reply, error) {
+	ctx := context.Background()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
@@ -31,16 +43,17 @@ func (s *Session) Do(ctx context.Context, fn func(ctx context.Context, c *redis.
 		id, err := conn.ClientID(ctx).Result()
 		if err != nil && !IsReply(err) {
 			_ = conn.Close() // it never worked; err says why
-			return err
+			return Reply{}, err
 		}
 		s.conn = conn
 		s.id.Store(id)
 	}
-	err := fn(ctx, s.conn)
-	if err != nil && !IsReply(err) {
+	cmd := redis.NewRawCmd(ctx, args...)
+	if err := s.conn.Process(ctx, cmd); err != nil {
 		s.drop()
+		return Reply{}, err
 	}
-	return err
+	return newReply(cmd.Val())
 }
 
 func (s *Session) drop() {
@@ -61,21 +74,15 @@ func (s *Session) Unblock() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Block)
 	defer cancel()
-	_ = s.client.ClientUnblock(ctx, id).Err() // the time limit remains
+	_ = s.lift.ClientUnblock(ctx, id).Err() // the time limit remains
 }
 
 // Close closes the connection. Nothing may be under way.
-func (s *Session) Close() {
+func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop()
-}
-
-// WithinBlock bounds a blocking command: its own time, and then as long as any
-// answer may take. A context shorter than the block could lose what the server
-// hands over at that moment.
-func (s Server) WithinBlock() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), Block+s.Timeout)
+	return s.client.Close()
 }
 
 // Within bounds a command that belongs to no caller.
