@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,7 +98,9 @@ func TestPeersMeasuresAndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	run := exec.Command(filepath.Join(bin, "queuelab"), "peers", "--backends", "redis-list", "--pairs", "1", "--scale", "0.01", "--json", "--out", dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	run := exec.CommandContext(ctx, filepath.Join(bin, "queuelab"), "peers", "--backends", "redis-list", "--pairs", "1", "--scale", "0.01", "--json", "--out", dir)
 	var stdout, stderr bytes.Buffer
 	run.Stdout, run.Stderr = &stdout, &stderr
 	if err := run.Run(); err != nil {
