@@ -283,10 +283,12 @@ func (m *franzMember) trouble(g *generation, p *assigned, err error) *assigned {
 }
 
 func (m *franzMember) leave() {
-	q := m.c.q
-	ctx, cancel := context.WithTimeout(context.Background(), q.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), m.c.q.timeout)
 	defer cancel()
-	if err := m.cl.LeaveGroupContext(ctx); err != nil || m.c.dialer.isOff() {
+	if m.c.dialer.isOff() {
+		m.cancel() // there is no way to the group
+	}
+	if err := m.cl.LeaveGroupContext(ctx); err != nil {
 		m.cancel()
 		m.c.dialer.cut()
 	}

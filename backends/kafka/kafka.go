@@ -1,4 +1,6 @@
-// Package kafka is a queue on one Kafka topic, over kafka-go.
+// Package kafka is a queue on one Kafka topic, over one of two client
+// libraries: segmentio/kafka-go, or twmb/franz-go with client=franz. What it
+// promises is the same with both, and both can be in one group.
 //
 // # Delivery
 //
@@ -38,6 +40,7 @@
 //
 //	kafka://host:9092,host2:9092/TOPIC?parameters
 //
+//	client           kafka-go or franz (kafka-go)
 //	partitions       of a topic that is created (4); if given, an existing topic must have as many
 //	replication      of a topic that is created (1); if given, an existing topic must have as much.
 //	                 Above 1, a new topic gets min.insync.replicas = a majority
@@ -53,10 +56,26 @@
 //	heartbeat        how often a consumer reports, and so how soon it sees a rebalance (a fifth of the session, at most 500ms)
 //	max-wait         how long a broker holds an empty fetch (500ms)
 //	fetch-bytes      most bytes in one fetch of a partition (1048576)
-//	prefetch         a partition is fetched again when fewer than this many wait here (1000)
+//	prefetch         a partition is fetched again when fewer than this many wait here (1000).
+//	                 franz-go fetches all partitions together, one fetch ahead of that
 //	max-uncommitted  most deliveries of a partition that are done beyond one that is not (10000)
 //	timeout          for one request to a broker (5s)
 //	preset           latency: linger=0, prefetch=100 · throughput: batch=5000, prefetch=5000, fetch-bytes=4194304
+//
+// # Clients
+//
+// Neither library's producer is used: both retry or gather by a timer, and do
+// not say which failed message may have been stored. Record batches are written
+// here and sent as they are, one request per broker at a time, over kafka-go's
+// or franz-go's connections and protocol. A batch is as large as what the
+// callers have brought while the one before it was under way, so that no timer
+// is needed.
+//
+// Group membership is the library's. With kafka-go each partition is fetched
+// over a connection of its own, and records are read here, which takes no
+// allocation for each; with franz-go fetching and reading are the library's too,
+// for all partitions of a broker at once. Records in the message format before
+// version 2 (Kafka 0.11, 2017) are not read with kafka-go.
 //
 // # Crash behaviour
 //
