@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/url"
 	"strings"
@@ -14,7 +15,13 @@ import (
 	"queuelab/queue/queuetest"
 )
 
-func TestMain(m *testing.M) { brokertest.Main(m) }
+func TestMain(m *testing.M) {
+	// Most cases wait for Kafka's own clocks, not for a processor.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	brokertest.Main(m)
+}
 
 // session is as short as the broker allows, and therefore as long as an
 // abandoned message may take.
