@@ -77,7 +77,12 @@ func TestASaleOverADurableQueueSellsTheStockOnceEach(t *testing.T) {
 			t.Errorf("%s under %s: got %s: %s, %d of %d valid %v", name, c.Fault, c.Verdict, c.Note, c.Valid, c.Trials, c.InvalidReasons)
 			continue
 		}
-		if got, want := *c.Sale, (Sale{Buyers: c.Sale.Buyers, Stock: c.Sale.Stock, Sold: c.Sale.Stock}); got != want {
+		got := *c.Sale
+		if got.AnswerMicros == nil || got.CommittedMicros == nil || got.CommittedMicros.N != int64(got.Stock/c.Trials) {
+			t.Errorf("%s under %s: got %+v to the answer and %+v to the commit, want both, and one commit for each unit", name, c.Fault, got.AnswerMicros, got.CommittedMicros)
+		}
+		got.AnswerMicros, got.CommittedMicros = nil, nil
+		if want := (Sale{Buyers: got.Buyers, Stock: got.Stock, Sold: got.Stock}); got != want {
 			t.Errorf("%s under %s: got %+v, want %+v", name, c.Fault, got, want)
 		}
 	}
