@@ -4,17 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"queuelab/bench/compare"
-	"queuelab/bench/host"
-	"queuelab/bench/host/meter"
 	"queuelab/bench/report"
 	"queuelab/bench/trial"
 )
@@ -37,10 +30,7 @@ type abCmd struct {
 	Alpha    float64       `default:"0.05" help:"How often any difference may be found where there is none."`
 	JSON     bool          `name:"json" help:"Print the comparison machine-readable."`
 
-	RedisURL    string `name:"redis" placeholder:"URL" help:"Use this Redis instead of starting one."`
-	RabbitMQURL string `name:"rabbitmq" placeholder:"URL" help:"Use this RabbitMQ, likewise."`
-	KafkaURL    string `name:"kafka" placeholder:"URL" sep:"none" help:"Use this Kafka, likewise."`
-	PostgresURL string `name:"postgres" placeholder:"URL" help:"Use this PostgreSQL, likewise."`
+	brokerFlags
 }
 
 func (abCmd) Help() string {
@@ -61,14 +51,12 @@ func (c *abCmd) Validate() error {
 		return fmt.Errorf("--pairs=%d: want 1 to 1000", c.Pairs)
 	case !(c.Alpha > 0 && c.Alpha < 1):
 		return fmt.Errorf("--alpha=%v: want more than 0 and less than 1", c.Alpha)
-	case c.Rate != 0 && !(c.Rate >= 1 && c.Rate <= 1_000_000):
-		return fmt.Errorf("--rate=%v: want 1 to 1000000", c.Rate)
-	case c.Duration != 0 && (c.Duration < time.Second || c.Duration > time.Hour):
-		return fmt.Errorf("--duration=%v: want 1s to 1h", c.Duration)
-	case c.Payload < 0 || c.Payload > 10<<20:
-		return fmt.Errorf("--payload=%d: want 1 to %d", c.Payload, 10<<20)
 	}
-	return nil
+	return c.load().Check()
+}
+
+func (c *abCmd) load() trial.LoadOverride {
+	return trial.LoadOverride{Rate: c.Rate, Duration: c.Duration, Payload: c.Payload}
 }
 
 // specs are the cells of both settings, under one load.
@@ -92,10 +80,9 @@ func (c *abCmd) specs() ([]trial.Spec, error) {
 		}
 	}
 	specs, err := trial.Suite("quick", settings, c.Pairs, tests...)
-	load := trial.LoadOverride{Rate: c.Rate, Duration: c.Duration, Payload: c.Payload}
 	for i := range specs {
 		s := &specs[i]
-		s.Load = load.Apply(s.Load)
+		s.Load = c.load().Apply(s.Load)
 		if c.Duration > 0 {
 			s.Load.Saturate = c.Duration
 		}
@@ -149,77 +136,23 @@ func explainUnmeasured(result trial.Result, err error) error {
 }
 
 // measure runs the pairs, and writes the result.
-func (c *abCmd) measure(e *env, specs []trial.Spec) (result trial.Result, err error) {
-	started := time.Now()
+func (c *abCmd) measure(e *env, specs []trial.Spec) (trial.Result, error) {
 	if c.Out == "" {
-		c.Out = filepath.Join("bench", "results", "ab-"+started.Format("20060102-150405"))
+		c.Out = resultDir("ab-")
 	}
 	if err := report.Claim(c.Out, c.Force); err != nil {
-		return result, err
+		return trial.Result{}, err
 	}
 	if c.Seed == 0 {
-		c.Seed = rand.Uint64()>>11 | 1 // a JSON number keeps 53 bits
+		c.Seed = newSeed()
 	}
-	given := runCmd{RedisURL: c.RedisURL, RabbitMQURL: c.RabbitMQURL, KafkaURL: c.KafkaURL, PostgresURL: c.PostgresURL}
-	seckill := ""
-	if slices.ContainsFunc(specs, func(s trial.Spec) bool { return s.Test == trial.TestSale }) {
-		path, cleanup, err := given.seckill(e)
-		if err != nil {
-			return result, err
-		}
-		defer cleanup()
-		seckill = path
-	}
-	facts := host.Facts(e.ctx, os.TempDir())
-	lab, err := trial.NewLab(given.external(), seckill)
-	if err != nil {
-		return result, err
-	}
-	defer lab.Close()
-	if err := lab.CheckExternal(e.ctx, []trial.Setting{specs[0].Setting, specs[len(specs)-1].Setting}); err != nil {
-		return result, err
-	}
-	log, err := trial.OpenLog(c.Out, true)
-	if err != nil {
-		return result, err
-	}
-	defer log.Close()
-	lab.Stamps = filepath.Join(c.Out, trial.StampsDir)
-	result = trial.Result{Schema: trial.Schema, Cells: []trial.Cell{}, Run: trial.Run{
-		ID: started.UTC().Format("20060102T150405Z"), StartedAt: started, Commit: commit(), GoVersion: runtime.Version(),
-		Suite: "ab", Args: redactArgs(os.Args[1:]), Host: facts,
-	}}
-	progress := trial.NewProgress(e.stderr, e.terminal, specs)
-	progress.Say("queuelab: %d pairs of %s and %s, seed %d, results in %s", c.Pairs, c.A, c.B, c.Seed, c.Out)
-	if result.Run.Floor, err = lab.Floor(e.ctx); err != nil && e.ctx.Err() == nil {
-		return result, fmt.Errorf("measure what the harness itself adds: %w", err)
-	}
-	watch := meter.Start()
-	runner := &trial.Runner{
-		Lab: lab, Suite: "ab", Seed: c.Seed, Width: 1, Progress: progress, Trial: log.Append, // a pair must not run beside another
-		Finished: func(cell trial.Cell) error {
-			result.Cells = append(result.Cells, cell)
-			return report.Write(c.Out, result, report.Options{Force: true}) // so that an interrupted run keeps what is finished
-		},
-	}
-	err = runner.Run(e.ctx, specs)
-	progress.Close()
-	if cerr := lab.Close(); cerr != nil {
-		fmt.Fprintln(e.stderr, "queuelab:", cerr)
-	}
-	if err != nil && !errors.Is(err, context.Canceled) {
-		return result, err
-	}
-	result.Run.Host = host.Watched(result.Run.Host, watch.Stop())
-	result.Run.FinishedAt = time.Now()
-	result.Run.Complete = err == nil
-	trial.SortCells(result.Cells)
-	if werr := report.Write(c.Out, result, report.Options{Force: true}); werr != nil {
-		return result, werr
-	}
-	if err != nil {
+	result, _, err := session{
+		brokers: c.brokerFlags, suite: "ab", out: c.Out, seed: c.Seed, width: 1, // a pair must not run beside another
+		what: fmt.Sprintf("%d pairs of %s and %s", c.Pairs, c.A, c.B),
+	}.measure(e, specs)
+	if errors.Is(err, context.Canceled) {
 		fmt.Fprintf(e.stderr, "queuelab: interrupted: %d of %d cells are finished and kept in %s\n", len(result.Cells), len(specs), c.Out)
 		return result, exitError(130)
 	}
-	return result, nil
+	return result, err
 }

@@ -19,6 +19,8 @@ type calibrateCmd struct {
 	Out   string `placeholder:"DIR" help:"Write calibrate.json there."`
 	Force bool   `help:"Replace a calibrate.json that is there."`
 	JSON  bool   `name:"json" help:"Print calibrate.json, and no table."`
+
+	Attempts int `default:"3" help:"How often a case is measured at most whose times alone are off, as on a machine that stalls. A count that is off is never measured again."`
 }
 
 func (calibrateCmd) Help() string {
@@ -34,6 +36,13 @@ Examples:
 
 // calibrateFile is the name of what --out writes.
 const calibrateFile = "calibrate.json"
+
+func (c calibrateCmd) Validate() error {
+	if c.Attempts < 1 || c.Attempts > 10 {
+		return fmt.Errorf("--attempts=%d: want 1 to 10", c.Attempts)
+	}
+	return nil
+}
 
 func (c calibrateCmd) Run(e *env) error {
 	var names []string
@@ -57,7 +66,7 @@ func (c calibrateCmd) Run(e *env) error {
 	}
 	defer lab.Close()
 	out, words := e.stdout, e.out(c.JSON)
-	result, err := lab.Calibrate(e.ctx, names, func(k trial.CalibrationCase) {
+	result, err := lab.Calibrate(e.ctx, names, c.Attempts, func(k trial.CalibrationCase) {
 		verdict := "ok  "
 		if !k.OK {
 			verdict = "OFF "

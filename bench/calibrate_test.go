@@ -87,7 +87,7 @@ func TestABrokenRecorderFailsTheCalibration(t *testing.T) {
 				t.Fatalf("%s has %q %d times, want once", m.file, m.good, strings.Count(string(source), m.good))
 			}
 			binary := program(t, map[string]string{m.file: strings.Replace(string(source), m.good, m.bad, 1)})
-			cmd := exec.Command(binary, "calibrate", "--cases", m.cases)
+			cmd := exec.Command(binary, "calibrate", "--cases", m.cases, "--attempts", "1")
 			out, err := cmd.CombinedOutput()
 			if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "OFF  "+m.cases) {
 				t.Errorf("got %v, want exit status 1 and %s off: %s", err, m.cases, out)

@@ -33,29 +33,6 @@ var buildBoth = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// marked lists the processes, zombies left out, that inherited the mark.
-func marked(t *testing.T, mark string) []string {
-	t.Helper()
-	var found []string
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range dirs {
-		env, err := os.ReadFile(d + "/environ")
-		if err != nil || !bytes.Contains(env, []byte(mark)) {
-			continue
-		}
-		stat, err := os.ReadFile(d + "/stat")
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			continue
-		}
-		cmdline, _ := os.ReadFile(d + "/cmdline") // it may just have ended
-		found = append(found, filepath.Base(d)+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
-	}
-	return found
-}
-
 func TestNothingOutlivesARun(t *testing.T) {
 	brokertest.Need(t, "redis")
 	brokertest.Need(t, "postgres")
@@ -96,15 +73,7 @@ func TestNothingOutlivesARun(t *testing.T) {
 				}
 				checkKept(t, out)
 			}
-			var left []string
-			for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-				if left = marked(t, mark); len(left) == 0 {
-					break
-				}
-			}
-			if len(left) > 0 {
-				t.Errorf("outlived the run:\n%s", strings.Join(left, "\n"))
-			}
+			brokertest.UntilMarked(t, mark, "nothing outlives the run", func(ps []string) bool { return len(ps) == 0 })
 			mounts, err := os.ReadFile("/proc/self/mountinfo")
 			if err != nil {
 				t.Fatal(err)

@@ -79,16 +79,10 @@ func TestPeersEndsAsTheResultSays(t *testing.T) {
 	}
 }
 
-// needTools skips the test, or fails it where CI=true.
 func needTools(t *testing.T) {
 	t.Helper()
 	brokertest.Need(t, "redis")
-	if _, err := exec.LookPath("redis-benchmark"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	brokertest.NeedProgram(t, "redis-benchmark")
 }
 
 func TestPeersMeasuresAndSaysSo(t *testing.T) {
@@ -136,16 +130,6 @@ func TestNothingOutlivesPeers(t *testing.T) {
 		}
 		return false
 	}
-	until := func(t *testing.T, mark, fact string, holds func([]string) bool) {
-		t.Helper()
-		var last []string
-		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-			if last = marked(t, mark); holds(last) {
-				return
-			}
-		}
-		t.Fatalf("not within 30s: %s; there is\n%s", fact, strings.Join(last, "\n"))
-	}
 	for _, c := range []struct {
 		sig          syscall.Signal
 		side, during string
@@ -163,12 +147,12 @@ func TestNothingOutlivesPeers(t *testing.T) {
 			if err := run.Start(); err != nil {
 				t.Fatal(err)
 			}
-			until(t, mark, c.during+" runs", func(ps []string) bool { return has(ps, c.during) })
+			brokertest.UntilMarked(t, mark, c.during+" runs", func(ps []string) bool { return has(ps, c.during) })
 			if err := run.Process.Signal(c.sig); err != nil {
 				t.Fatal(err)
 			}
 			err := run.Wait()
-			until(t, mark, "nothing is left", func(ps []string) bool { return len(ps) == 0 })
+			brokertest.UntilMarked(t, mark, "nothing is left", func(ps []string) bool { return len(ps) == 0 })
 			if c.sig == syscall.SIGKILL {
 				return
 			}

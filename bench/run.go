@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"queuelab/bench/host"
-	"queuelab/bench/host/meter"
 	"queuelab/bench/report"
 	"queuelab/bench/trial"
 )
@@ -42,12 +39,10 @@ type runCmd struct {
 	Producers int           `default:"1" help:"Latency and throughput: publishers."`
 	Consumers int           `default:"1" help:"Latency and throughput: consumers."`
 
-	RedisURL    string `name:"redis" placeholder:"URL" help:"Use this Redis instead of starting one; it cannot be killed, and is not."`
-	RabbitMQURL string `name:"rabbitmq" placeholder:"URL" help:"Use this RabbitMQ, likewise."`
-	KafkaURL    string `name:"kafka" placeholder:"URL" sep:"none" help:"Use this Kafka, likewise."`
-	PostgresURL string `name:"postgres" placeholder:"URL" help:"Use this PostgreSQL for effects and orders."`
-	Mutant      string `hidden:"" help:"Spoil every consumer on purpose, to see the harness say so."`
-	Seckill     string `placeholder:"FILE" help:"The service's program; default: beside this one, else built from ./app."`
+	brokerFlags
+
+	Mutant  string `hidden:"" help:"Spoil every consumer on purpose, to see the harness say so."`
+	Seckill string `placeholder:"FILE" help:"The service's program; default: beside this one, else built from ./app."`
 }
 
 func (runCmd) Help() string {
@@ -73,37 +68,6 @@ func (c *runCmd) Validate() error {
 	if c.Resume && c.Out == "" {
 		return errors.New("--resume needs --out, the directory of the run to go on with")
 	}
-	return c.checkLoad()
-}
-
-// checkLoad says which number of the load is beyond reason.
-func (c *runCmd) checkLoad() error {
-	for _, x := range []struct {
-		flag         string
-		value, least float64
-		most         float64
-	}{
-		{"rate", c.Rate, 1, 1_000_000},
-		{"payload", float64(c.Payload), 1, 10 << 20},
-		{"duration in seconds", c.Duration.Seconds(), 1, 3600},
-	} {
-		if x.value != 0 && !(x.value >= x.least && x.value <= x.most) {
-			return fmt.Errorf("--%s: got %v, want %v to %v, or none for what the suite has", x.flag, x.value, x.least, x.most)
-		}
-	}
-	for _, x := range []struct {
-		flag  string
-		value int
-	}{{"producers", c.Producers}, {"consumers", c.Consumers}} {
-		if x.value < 1 || x.value > 64 {
-			return fmt.Errorf("--%s=%d: want 1 to 64", x.flag, x.value)
-		}
-	}
-	if c.SLO != "" {
-		if _, err := trial.ParsePromise(c.SLO); err != nil {
-			return fmt.Errorf("--slo: %w", err)
-		}
-	}
 	return c.load().Check()
 }
 
@@ -125,103 +89,26 @@ func (c *runCmd) Run(e *env) error {
 	}
 	started := time.Now()
 	if c.Out == "" {
-		c.Out = filepath.Join("bench", "results", started.Format("20060102-150405"))
+		c.Out = resultDir("")
 	}
 	if err := report.Claim(c.Out, c.Force || c.Resume); err != nil {
 		return err
 	}
-	facts := host.Facts(e.ctx, os.TempDir())
-	result := trial.Result{Schema: trial.Schema, Cells: []trial.Cell{}}
-	var kept []trial.Outcome
+	m := session{
+		brokers: c.brokerFlags, seckill: c.Seckill, suite: c.Suite, out: c.Out, seed: c.Seed, width: c.Width, mutant: c.Mutant, events: c.JSON,
+	}
 	if c.Resume {
-		if kept, err = trial.ReadLog(c.Out); err != nil {
-			return err
-		}
-		if result, err = report.Read(c.Out); err != nil {
-			return err
-		}
-		if err := c.resumable(result.Run, facts); err != nil {
-			return err
-		}
-		specs = slices.DeleteFunc(specs, func(s trial.Spec) bool {
-			return slices.ContainsFunc(result.Cells, func(cell trial.Cell) bool {
-				return sameCell(cell, s) && finished(cell) && (cell.Trials == s.Trials && s.SameLoad(cell) || cell.Verdict == trial.VerdictNotApplicable)
-			})
-		})
-		// What is measured again replaces what was there.
-		result.Cells = slices.DeleteFunc(result.Cells, func(cell trial.Cell) bool {
-			return slices.ContainsFunc(specs, func(s trial.Spec) bool { return sameCell(cell, s) })
-		})
-	}
-	if c.Seed == 0 {
-		c.Seed = rand.Uint64()>>11 | 1 // a JSON number keeps 53 bits
-		if len(kept) > 0 {             // the order goes on as it was drawn
-			c.Seed = kept[0].Run.Seed - uint64(kept[0].Run.N) + 1
-		}
-	}
-	seckill, cleanup := "", func() {}
-	if slices.ContainsFunc(specs, func(s trial.Spec) bool { return s.Test == trial.TestSale }) {
-		if seckill, cleanup, err = c.seckill(e); err != nil {
+		if specs, err = c.resume(e, &m, specs); err != nil {
 			return err
 		}
 	}
-	defer cleanup()
-
-	run := trial.Run{
-		ID: started.UTC().Format("20060102T150405Z"), StartedAt: started, Commit: commit(), GoVersion: runtime.Version(),
-		Suite: c.Suite, Args: redactArgs(os.Args[1:]), Host: facts,
+	if m.seed == 0 {
+		m.seed = newSeed()
 	}
-	if c.Resume { // its first cells were measured then, under that load
-		run.ID, run.StartedAt, run.Host = result.Run.ID, result.Run.StartedAt, result.Run.Host
-	}
-	result.Run = run
-	lab, err := trial.NewLab(c.external(), seckill)
-	if err != nil {
-		return err
-	}
-	defer lab.Close()
-	lab.Mutant = c.Mutant
-	if err := lab.CheckExternal(e.ctx, c.settingsOf(specs)); err != nil {
-		return err
-	}
-
-	log, err := trial.OpenLog(c.Out, !c.Resume)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	lab.Stamps = filepath.Join(c.Out, trial.StampsDir)
-	progress := trial.NewProgress(e.stderr, e.terminal, specs)
-	if c.JSON {
-		progress = trial.NewEvents(e.stdout, specs)
-	}
-	progress.Say("queuelab: %d cells, seed %d, results in %s", len(specs), c.Seed, c.Out)
-	if result.Run.Floor, err = lab.Floor(e.ctx); err != nil && e.ctx.Err() == nil {
-		return fmt.Errorf("measure what the harness itself adds: %w", err)
-	}
-	watch := meter.Start()
-	runner := &trial.Runner{
-		Lab: lab, Suite: c.Suite, Seed: c.Seed, Width: c.Width, Progress: progress, Kept: kept, Trial: log.Append,
-		Finished: func(cell trial.Cell) error {
-			result.Cells = append(result.Cells, cell)
-			return report.Write(c.Out, result, report.Options{Force: true}) // so that an interrupted run keeps what is finished
-		},
-	}
-	err = runner.Run(e.ctx, specs)
-	progress.Close()
-	// Before anything is printed: a reader that went away ends this process.
-	if cerr := lab.Close(); cerr != nil {
-		fmt.Fprintln(e.stderr, "queuelab:", cerr)
-	}
+	m.what = fmt.Sprintf("%d cells", len(specs))
+	result, progress, err := m.measure(e, specs)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
-	}
-	result.Run.Host = host.Watched(result.Run.Host, watch.Stop())
-	result.Run.FinishedAt = time.Now()
-	result.Run.Complete = err == nil
-	trial.SortCells(result.Cells)
-	if werr := report.Write(c.Out, result, report.Options{Force: true}); werr != nil {
-		return werr
 	}
 	if c.JSON {
 		progress.End(c.Out)
@@ -234,6 +121,37 @@ func (c *runCmd) Run(e *env) error {
 		return exitError(130)
 	}
 	return c.conclude(e, result.Cells)
+}
+
+// resume takes over what an earlier run had finished, and returns what is left.
+func (c *runCmd) resume(e *env, m *session, specs []trial.Spec) ([]trial.Spec, error) {
+	facts := host.Facts(e.ctx, os.TempDir())
+	m.facts = &facts
+	var err error
+	if m.kept, err = trial.ReadLog(c.Out); err != nil {
+		return nil, err
+	}
+	result, err := report.Read(c.Out)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.resumable(result.Run, facts); err != nil {
+		return nil, err
+	}
+	specs = slices.DeleteFunc(specs, func(s trial.Spec) bool {
+		return slices.ContainsFunc(result.Cells, func(cell trial.Cell) bool {
+			return sameCell(cell, s) && finished(cell) && (cell.Trials == s.Trials && s.SameLoad(cell) || cell.Verdict == trial.VerdictNotApplicable)
+		})
+	})
+	// What is measured again replaces what was there.
+	result.Cells = slices.DeleteFunc(result.Cells, func(cell trial.Cell) bool {
+		return slices.ContainsFunc(specs, func(s trial.Spec) bool { return sameCell(cell, s) })
+	})
+	m.resumed = &result
+	if m.seed == 0 && len(m.kept) > 0 { // the order goes on as it was drawn
+		m.seed = m.kept[0].Run.Seed - uint64(m.kept[0].Run.N) + 1
+	}
+	return specs, nil
 }
 
 // conclude says what is wrong, each thing once, and chooses the exit status.
@@ -284,17 +202,6 @@ func finished(cell trial.Cell) bool {
 	return cell.Verdict != trial.VerdictInvalid && cell.Verdict != trial.VerdictSkipped
 }
 
-// settingsOf are the settings that the suite measures.
-func (c *runCmd) settingsOf(specs []trial.Spec) []trial.Setting {
-	var settings []trial.Setting
-	for _, s := range specs {
-		if ok, _ := s.Runs(c.Suite); ok {
-			settings = append(settings, s.Setting)
-		}
-	}
-	return settings
-}
-
 func (c *runCmd) specs() ([]trial.Spec, error) {
 	settings, err := trial.SelectSettings(c.Backends)
 	if err != nil {
@@ -338,24 +245,14 @@ func (c *runCmd) tests() ([]string, error) {
 	return want, nil
 }
 
-func (c *runCmd) external() map[string]string {
-	m := map[string]string{"redis": c.RedisURL, "rabbitmq": c.RabbitMQURL, "kafka": c.KafkaURL, "postgres": c.PostgresURL}
-	for k, v := range m {
-		if v == "" {
-			delete(m, k)
-		}
-	}
-	return m
-}
-
-// seckill finds the service's program, or builds it.
-func (c *runCmd) seckill(e *env) (path string, cleanup func(), err error) {
+// service finds the service's program, or builds it.
+func (s session) service(e *env) (path string, cleanup func(), err error) {
 	none := func() {}
-	if c.Seckill != "" {
-		if _, err := exec.LookPath(c.Seckill); err != nil {
+	if s.seckill != "" {
+		if _, err := exec.LookPath(s.seckill); err != nil {
 			return "", none, fmt.Errorf("--seckill: %w", err)
 		}
-		return c.Seckill, none, nil
+		return s.seckill, none, nil
 	}
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), "seckill")

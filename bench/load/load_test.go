@@ -26,7 +26,7 @@ type fake func(ctx context.Context, msgs []queue.Message) error
 func (f fake) Publish(ctx context.Context, msgs ...queue.Message) error { return f(ctx, msgs) }
 func (f fake) Close() error                                             { return nil }
 
-// fakeClockWait is waitUntil for synctest, whose clock no system call follows.
+// fakeClockWait is WaitUntil for synctest, whose clock no system call follows.
 func fakeClockWait(ctx context.Context, until int64) error {
 	t := time.NewTimer(time.Duration(until - ledger.Now()))
 	defer t.Stop()
@@ -407,10 +407,10 @@ func TestNothingIsSentEarly(t *testing.T) {
 func TestWaitUntilEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(time.Millisecond, cancel)
-	if err := waitUntil(ctx, ledger.Now()+int64(time.Hour)); !errors.Is(err, context.Canceled) {
+	if err := WaitUntil(ctx, ledger.Now()+int64(time.Hour)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	if err := waitUntil(ctx, ledger.Now()-1); !errors.Is(err, context.Canceled) {
+	if err := WaitUntil(ctx, ledger.Now()-1); !errors.Is(err, context.Canceled) {
 		t.Errorf("past: got %v, want context.Canceled", err)
 	}
 }

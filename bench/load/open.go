@@ -111,7 +111,7 @@ func (g *Generator) defaults(now int64) {
 		g.Stride = 1
 	}
 	if g.wait == nil {
-		g.wait = waitUntil
+		g.wait = WaitUntil
 	}
 }
 

@@ -18,9 +18,9 @@ const (
 	spin = 30 * time.Microsecond
 )
 
-// waitUntil returns at until, as of ledger.Now, never earlier, or with
+// WaitUntil returns at until, as of ledger.Now, never earlier, or with
 // ctx.Err() once ctx has ended.
-func waitUntil(ctx context.Context, until int64) error {
+func WaitUntil(ctx context.Context, until int64) error {
 	if ledger.Now() < until {
 		// Whoever was just given something to do begins on this thread, with no
 		// other to be woken: a sleep in the kernel takes the processor along.

@@ -1,17 +1,17 @@
 package peers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"queuelab/bench/broker/brokertest"
 )
 
 // runASide is the body of a harness that a test kills.
@@ -19,41 +19,6 @@ func runASide(mark string) error {
 	p := process{argv: []string{"sleep", "1000"}, env: []string{mark}}
 	_, err := p.run(context.Background(), time.Hour)
 	return err
-}
-
-// marked lists the processes, zombies left out, that inherited the mark.
-func marked(t *testing.T, mark string) []string {
-	t.Helper()
-	var found []string
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range dirs {
-		env, err := os.ReadFile(d + "/environ")
-		if err != nil || !bytes.Contains(env, []byte(mark)) {
-			continue
-		}
-		stat, err := os.ReadFile(d + "/stat")
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			continue
-		}
-		cmdline, _ := os.ReadFile(d + "/cmdline") // it may just have ended
-		found = append(found, filepath.Base(d)+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
-	}
-	return found
-}
-
-// until polls a fact about the marked processes.
-func until(t *testing.T, mark, fact string, holds func([]string) bool) {
-	t.Helper()
-	var last []string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if last = marked(t, mark); holds(last) {
-			return
-		}
-	}
-	t.Fatalf("not within 20s: %s; there is\n%s", fact, strings.Join(last, "\n"))
 }
 
 func newMark(t *testing.T) string {
@@ -78,7 +43,7 @@ func TestAProcessThatDoesNotEndIsKilledAtItsDeadline(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "did not end within 500ms") {
 		t.Errorf("got %v, want an error that names the deadline", err)
 	}
-	until(t, mark, "nothing is left", none)
+	brokertest.UntilMarked(t, mark, "nothing is left", none)
 }
 
 func TestAProcessEndsWithItsContext(t *testing.T) {
@@ -89,12 +54,12 @@ func TestAProcessEndsWithItsContext(t *testing.T) {
 		_, err := process{argv: []string{"sleep", "1000"}, env: []string{mark}}.run(ctx, time.Hour)
 		ended <- err
 	}()
-	until(t, mark, "it runs", sleeps)
+	brokertest.UntilMarked(t, mark, "it runs", sleeps)
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	until(t, mark, "nothing is left", none)
+	brokertest.UntilMarked(t, mark, "nothing is left", none)
 }
 
 // A tool does not watch whether the harness lives.
@@ -110,12 +75,12 @@ func TestNothingOutlivesAKilledHarness(t *testing.T) {
 		if err := harness.Start(); err != nil {
 			t.Fatal(err)
 		}
-		until(t, mark, fmt.Sprintf("round %d: it runs", round), sleeps)
+		brokertest.UntilMarked(t, mark, fmt.Sprintf("round %d: it runs", round), sleeps)
 		if err := harness.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = harness.Wait() // it was killed
-		until(t, mark, "nothing is left", none)
+		brokertest.UntilMarked(t, mark, "nothing is left", none)
 	}
 }
 

@@ -264,8 +264,8 @@ func (n *node) open(ctx context.Context) (queue.Queue, error) {
 		return openFake(*n.cfg.Fake), nil
 	}
 	q, err := backends.Open(ctx, n.cfg.Queue)
-	if err == nil && n.cfg.Slow > 0 {
-		q = slowQueue{q, n.cfg.Slow}
+	if p := n.cfg.Produce; err == nil && n.cfg.Slow > 0 {
+		q = slowed(q, n.cfg.Slow, p != nil && p.Rate == 0 && p.Shape == "")
 	}
 	return q, err
 }

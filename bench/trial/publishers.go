@@ -3,10 +3,12 @@ package trial
 import (
 	"context"
 	"errors"
-	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"queuelab/bench/ledger"
+	"queuelab/bench/load"
 	"queuelab/queue"
 )
 
@@ -30,60 +32,90 @@ func (t *turns) Close() error {
 	return errors.Join(errs...)
 }
 
-// slowQueue takes a share longer for every Publish and Receive, on purpose, so
-// that a comparison can be seen to find it.
+// slowQueue takes a share longer, on purpose, so that a comparison can be seen to
+// find it. Each Publish returns that share later, and each message is delivered
+// with so much more of its age. A load in a closed loop does not notice that, so
+// there the clients stand still for as much of the time as makes all of it a
+// share longer. What it waits for costs no CPU.
 type slowQueue struct {
 	queue.Queue
-	share float64
+	share  float64
+	closed bool
+	sent   *sync.Map // message id: when its Publish began, as of ledger.Now
+}
+
+func slowed(q queue.Queue, share float64, closed bool) queue.Queue {
+	return slowQueue{q, share, closed, &sync.Map{}}
 }
 
 // Publisher implements queue.Queue.
 func (q slowQueue) Publisher(ctx context.Context) (queue.Publisher, error) {
 	p, err := q.Queue.Publisher(ctx)
-	return slowPublisher{p, q.share}, err
+	return slowPublisher{p, q}, err
 }
 
 // Consumer implements queue.Queue.
 func (q slowQueue) Consumer(ctx context.Context) (queue.Consumer, error) {
 	c, err := q.Queue.Consumer(ctx)
-	return &slowConsumer{Consumer: c, share: q.share, since: time.Now()}, err
+	return slowConsumer{c, q}, err
+}
+
+// later is the end of a time that began then, a share longer than until now.
+func (q slowQueue) later(began int64) int64 {
+	return began + int64((1+q.share)*float64(ledger.Now()-began))
+}
+
+// stand waits out the part of every ten milliseconds in which all clients stand
+// still.
+func (q slowQueue) stand(ctx context.Context) error {
+	const period = int64(10 * time.Millisecond)
+	still := int64(q.share / (1 + q.share) * float64(period))
+	now := ledger.Now()
+	return load.WaitUntil(ctx, now-now%period+still)
 }
 
 type slowPublisher struct {
 	queue.Publisher
-	share float64
+	q slowQueue
 }
 
 // Publish implements queue.Publisher.
 func (p slowPublisher) Publish(ctx context.Context, msgs ...queue.Message) error {
-	began := time.Now()
+	if p.q.closed {
+		if err := p.q.stand(ctx); err != nil {
+			return err
+		}
+		return p.Publisher.Publish(ctx, msgs...)
+	}
+	began := ledger.Now()
+	for _, m := range msgs {
+		p.q.sent.Store(m.ID, began)
+	}
 	err := p.Publisher.Publish(ctx, msgs...)
-	linger(time.Duration(p.share * float64(time.Since(began))))
+	_ = load.WaitUntil(ctx, p.q.later(began)) // it was published, whatever became of ctx meanwhile
 	return err
 }
 
 type slowConsumer struct {
 	queue.Consumer
-	share float64
-	since time.Time // the last Receive returned; owned by the one goroutine in Receive
+	q slowQueue
 }
 
-// Receive implements queue.Consumer. The time since the last one counts as work,
-// and of the time that it blocks no more than a millisecond does: an idle
-// consumer is not a slow one.
-func (c *slowConsumer) Receive(ctx context.Context, n int) ([]*queue.Delivery, error) {
-	began := time.Now()
-	work := began.Sub(c.since)
-	ds, err := c.Consumer.Receive(ctx, n)
-	work += min(time.Since(began), time.Millisecond)
-	linger(time.Duration(c.share * float64(work)))
-	c.since = time.Now()
-	return ds, err
-}
-
-// linger spins, since what it has to wait is mostly shorter than a sleep can be.
-func linger(d time.Duration) {
-	for until := time.Now().Add(d); time.Now().Before(until); {
-		runtime.Gosched()
+// Receive implements queue.Consumer.
+func (c slowConsumer) Receive(ctx context.Context, n int) ([]*queue.Delivery, error) {
+	if c.q.closed {
+		if err := c.q.stand(ctx); err != nil {
+			return nil, err
+		}
+		return c.Consumer.Receive(ctx, n)
 	}
+	ds, err := c.Consumer.Receive(ctx, n)
+	until := int64(0)
+	for _, d := range ds {
+		if began, ok := c.q.sent.LoadAndDelete(d.ID); ok {
+			until = max(until, c.q.later(began.(int64)))
+		}
+	}
+	_ = load.WaitUntil(ctx, until) // what was received must be returned all the same
+	return ds, err
 }

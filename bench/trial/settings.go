@@ -17,7 +17,7 @@ type Setting struct {
 	Promise string // one line for people
 
 	Label string  // tells two cells of one setting apart in `queuelab ab`; "": none
-	Slow  float64 // spoils it on purpose: every Publish and Receive takes that share longer
+	Slow  float64 // spoils it on purpose: what it does takes that share longer; see slowQueue
 	Fake  *Fake   // a queue with known faults in its place, for calibration
 }
 

@@ -54,8 +54,29 @@ type LoadOverride struct {
 	Promise              string
 }
 
-// Check says what cannot be read.
+// Check says what cannot be read or is beyond reason, by the name of its flag.
 func (o LoadOverride) Check() error {
+	for _, x := range []struct {
+		flag               string
+		given              any
+		value, least, most float64
+		want               string
+	}{
+		{"rate", o.Rate, o.Rate, 1, 1_000_000, "1 to 1000000 messages a second"},
+		{"payload", o.Payload, float64(o.Payload), 1, load.MaxSize, "1 to 10485760 bytes"},
+		{"duration", o.Duration, o.Duration.Seconds(), 1, 3600, "1s to 1h"},
+		{"producers", o.Producers, float64(o.Producers), 1, 64, "1 to 64"},
+		{"consumers", o.Consumers, float64(o.Consumers), 1, 64, "1 to 64"},
+	} {
+		if x.value != 0 && !(x.value >= x.least && x.value <= x.most) {
+			return fmt.Errorf("--%s=%v: want %s", x.flag, x.given, x.want)
+		}
+	}
+	if o.Promise != "" {
+		if _, err := ParsePromise(o.Promise); err != nil {
+			return fmt.Errorf("--slo: %w", err)
+		}
+	}
 	if o.Shape != "" {
 		if o.Rate != 0 {
 			return fmt.Errorf("a shape has its own rate: give --rate or --shape, not both")

@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 
 	"queuelab/bench/broker"
@@ -12,9 +13,24 @@ import (
 func Need(t testing.TB, kind string) {
 	t.Helper()
 	if _, err := broker.Available(t.Context(), kind); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		Lacks(t, err)
 	}
+}
+
+// NeedProgram does the same for a program on the PATH.
+func NeedProgram(t testing.TB, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		Lacks(t, err)
+	}
+}
+
+// Lacks ends a test that cannot be run here: on a laptop it is skipped, with the
+// reason, and where CI=true it fails.
+func Lacks(t testing.TB, reason any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(reason)
+	}
+	t.Skip(reason)
 }
