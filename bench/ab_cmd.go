@@ -86,7 +86,6 @@ func (c *abCmd) specs() ([]trial.Spec, error) {
 		if c.Duration > 0 {
 			s.Load.Saturate = c.Duration
 		}
-		s.Trials = c.Pairs
 	}
 	return specs, err
 }

@@ -139,13 +139,11 @@ func (c *runCmd) resume(e *env, m *session, specs []trial.Spec) ([]trial.Spec, e
 		return nil, err
 	}
 	specs = slices.DeleteFunc(specs, func(s trial.Spec) bool {
-		return slices.ContainsFunc(result.Cells, func(cell trial.Cell) bool {
-			return sameCell(cell, s) && finished(cell) && (cell.Trials == s.Trials && s.SameLoad(cell) || cell.Verdict == trial.VerdictNotApplicable)
-		})
+		return slices.ContainsFunc(result.Cells, s.Finished)
 	})
 	// What is measured again replaces what was there.
 	result.Cells = slices.DeleteFunc(result.Cells, func(cell trial.Cell) bool {
-		return slices.ContainsFunc(specs, func(s trial.Spec) bool { return sameCell(cell, s) })
+		return slices.ContainsFunc(specs, func(s trial.Spec) bool { return s.Of(cell) })
 	})
 	m.resumed = &result
 	if m.seed == 0 && len(m.kept) > 0 { // the order goes on as it was drawn
@@ -192,14 +190,6 @@ func (c *runCmd) resumable(was trial.Run, here trial.Host) error {
 		}
 	}
 	return nil
-}
-
-func sameCell(cell trial.Cell, s trial.Spec) bool {
-	return cell.Backend == s.Setting.Backend && cell.Setting == s.Setting.Name && cell.Test == s.Test && cell.Fault == s.Fault
-}
-
-func finished(cell trial.Cell) bool {
-	return cell.Verdict != trial.VerdictInvalid && cell.Verdict != trial.VerdictSkipped
 }
 
 func (c *runCmd) specs() ([]trial.Spec, error) {

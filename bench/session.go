@@ -101,6 +101,16 @@ func (s session) measure(e *env, specs []trial.Spec) (result trial.Result, progr
 		return result, nil, err
 	}
 	defer log.Close()
+	if s.resumed == nil { // those of a result that was replaced
+		if err := os.RemoveAll(lab.Stamps); err != nil {
+			return result, nil, fmt.Errorf("remove the stamps of the result before: %w", err)
+		}
+	}
+	// At once, so that a run that is killed before its first cell is finished
+	// can be resumed too, and is not overwritten by mistake.
+	if err := report.Write(s.out, result, report.Options{Force: true}); err != nil {
+		return result, nil, err
+	}
 	if s.events {
 		progress = trial.NewEvents(e.stdout, specs)
 	} else {

@@ -121,8 +121,9 @@ func (b Budget) matches(c Cell) bool {
 
 // Judge applies the budgets. A budget is exceeded where B's median is worse by
 // more than both its bounds and the difference is significant at alpha: one
-// without the other is chance, or does not matter. A budget that no row matches
-// is an error, since it guards nothing.
+// without the other is chance, or does not matter. What A has measured and B has
+// not is not judged, which fails too. A budget that no row matches is an error,
+// since it guards nothing.
 func (c *Comparison) Judge(budgets []Budget) error {
 	for _, b := range budgets {
 		found := false
@@ -135,6 +136,12 @@ func (c *Comparison) Judge(budgets []Budget) error {
 					found = true
 					c.Budgets = append(c.Budgets, b.judge(cell.Name, r))
 				}
+			}
+		}
+		for _, l := range c.lacking {
+			if l.metric == b.Metric && b.matches(l.cell) {
+				found = true
+				c.Budgets = append(c.Budgets, Judged{Budget: b, Cell: l.cell.Name, Outcome: NotJudged, Why: "B has no valid trial of it, and A has"})
 			}
 		}
 		if !found {

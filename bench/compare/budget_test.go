@@ -154,3 +154,29 @@ func TestABudgetThatGuardsNothingIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestABudgetDoesNotPassOverWhatBHasNot(t *testing.T) {
+	base := []float64{1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007}
+	ten := 10.0
+	budgets := []Budget{{Cells: "*/latency", Metric: "endToEnd.p50", WorsePercent: &ten}}
+	a := resultOf("a", monday, cellOf("x", trial.TestLatency, latencies(base)...), cellOf("y", trial.TestLatency, latencies(base)...))
+	failed := latencies(base)
+	for i := range failed {
+		failed[i].Invalid = []string{"the broker died"}
+	}
+	for name, b := range map[string]trial.Result{
+		"every trial of it is invalid": resultOf("b", monday, cellOf("x", trial.TestLatency, latencies(base)...), cellOf("y", trial.TestLatency, failed...)),
+		"it was not measured":          resultOf("b", monday, cellOf("x", trial.TestLatency, latencies(base)...)),
+	} {
+		c, err := Compare(Of("a", a), Of("b", b), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Judge(budgets); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.Budgets) != 2 || !c.Failed() || c.Budgets[1].Outcome != NotJudged || !strings.Contains(c.Budgets[1].Cell, "y") {
+			t.Errorf("%s: got %+v, want the other cell judged and this one not", name, c.Budgets)
+		}
+	}
+}

@@ -41,6 +41,14 @@ type Comparison struct {
 	Tested      int          `json:"tested"` // rows with a test that could have found something
 	Found       int          `json:"found"`  // of these, better or worse
 	Budgets     []Judged     `json:"budgets,omitempty"`
+
+	lacking []lack // what budgets must not pass over
+}
+
+// lack is a metric that A has of a cell and B has not.
+type lack struct {
+	cell   Cell
+	metric string
 }
 
 // Source says what a side was read from.
@@ -97,6 +105,7 @@ func Compare(a, b Side, o Options) (Comparison, error) {
 	for _, k := range keysA {
 		if cellsB[k] == nil {
 			c.OnlyInA = append(c.OnlyInA, k.name())
+			c.lacks(Cell{Name: k.name(), Test: k.test, Fault: k.fault}, cellsA[k], nil)
 			continue
 		}
 		keys = append(keys, k)
@@ -228,9 +237,10 @@ func (c *Comparison) cell(k key, a, b []trial.Cell) Cell {
 	for _, m := range scaled(a) {
 		x, y := scaledSample(m, a), scaledSample(m, b)
 		if !x.empty() && !y.empty() {
-			cell.Rows = append(cell.Rows, c.row(m, x, y, false)) // its rates do not say which trial they are of
+			cell.Rows = append(cell.Rows, c.row(m, x, y, c.Paired))
 		}
 	}
+	c.lacks(cell, a, b)
 	for _, name := range []string{Lossy, Duplicates, Saturated} {
 		x, y := shareOf(name, a), shareOf(name, b)
 		always := name == Lossy && (k.test == trial.TestCrash || k.test == trial.TestSale)
@@ -244,6 +254,26 @@ func (c *Comparison) cell(k key, a, b []trial.Cell) Cell {
 		cell.Notes = append(cell.Notes, fmt.Sprintf("verdict of the run: A %s, B %s", x, y))
 	}
 	return cell
+}
+
+// lacks notes what B has no valid trial of: all of them failed, or it was not measured.
+func (c *Comparison) lacks(cell Cell, a, b []trial.Cell) {
+	note := func(m trial.Metric, x, y sample) {
+		if !x.empty() && y.empty() {
+			c.lacking = append(c.lacking, lack{cell, m.Name})
+		}
+	}
+	for _, m := range trial.Metrics() {
+		note(m, sampleOf(m, a), sampleOf(m, b))
+	}
+	for _, m := range scaled(a) {
+		note(m, scaledSample(m, a), scaledSample(m, b))
+	}
+	for _, name := range []string{Lossy, Duplicates, Saturated} {
+		if shareOf(name, a).n > 0 && shareOf(name, b).n == 0 {
+			c.lacking = append(c.lacking, lack{cell, name})
+		}
+	}
 }
 
 func verdicts(cells []trial.Cell) string {

@@ -118,7 +118,11 @@ func scaledSample(m trial.Metric, cells []trial.Cell) sample {
 				continue
 			}
 			for i, x := range p.Rates {
-				s.values = append(s.values, value{i, x})
+				n := i // an older result does not say of which trial
+				if i < len(p.Trials) {
+					n = p.Trials[i]
+				}
+				s.values = append(s.values, value{n, x})
 			}
 		}
 	}

@@ -234,14 +234,20 @@ func (l *Lab) keepStamps(s Spec, m *measured) (string, error) {
 		return "", fmt.Errorf("keep the stamps: %w", err)
 	}
 	name := s.Setting.Backend + "-" + s.Setting.label() + ".csv.gz"
-	f, err := os.OpenFile(filepath.Join(l.Stamps, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return "", nil
+	path := filepath.Join(l.Stamps, name)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return "", err
 	}
+	f, err := os.CreateTemp(l.Stamps, ".stamps-*") // whole or absent
 	if err != nil {
 		return "", fmt.Errorf("keep the stamps: %w", err)
 	}
-	if err := errors.Join(ledger.WriteStamps(f, m.tally.Stamps()), f.Close()); err != nil {
+	err = errors.Join(ledger.WriteStamps(f, m.tally.Stamps()), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
 		return "", fmt.Errorf("keep the stamps: %w", err)
 	}
 	return StampsDir + "/" + name, nil

@@ -60,7 +60,7 @@ func Metrics() []Metric {
 func judgedBy(test string) string {
 	switch test {
 	case TestLatency:
-		return "endToEnd.p50"
+		return "endToEnd.p99"
 	case TestThroughput:
 		return "ratePerSecond"
 	}
@@ -72,7 +72,7 @@ func judgedBy(test string) string {
 func (c *Cell) spread(seed uint64) {
 	c.Spread = map[string]Interval{}
 	for _, m := range Metrics() {
-		if m.Name == "ratePerSecond" && c.LoopModel == "open" {
+		if m.Name == "ratePerSecond" && c.Test == TestLatency {
 			continue
 		}
 		var xs []float64
@@ -84,8 +84,7 @@ func (c *Cell) spread(seed uint64) {
 		if len(xs) == 0 {
 			continue
 		}
-		low, high := stat.MedianInterval(xs, seed)
-		c.Spread[m.Name] = Interval{Median: stat.Median(xs), Low: low, High: high, N: len(xs)}
+		c.Spread[m.Name] = intervalOf(xs, seed)
 		if m.Name == judgedBy(c.Test) {
 			c.Noisy = stat.Noisy(xs)
 		}
@@ -109,4 +108,10 @@ func (c *Cell) loss() {
 	}
 	l.Low, l.High = stat.ClopperPearson(l.Lossy, l.Trials)
 	c.Loss = l
+}
+
+// intervalOf is the median of some values, with its bootstrap interval.
+func intervalOf(xs []float64, seed uint64) Interval {
+	low, high := stat.MedianInterval(xs, seed)
+	return Interval{Median: stat.Median(xs), Low: low, High: high, N: len(xs)}
 }

@@ -47,9 +47,9 @@ type scaleAt struct {
 	Reason string  `json:"reason,omitempty"` // why there is no rate
 }
 
-// of reports whether the outcome is one of the spec's cell.
+// of reports whether the outcome is one of the spec's cell, under its load.
 func (o Outcome) of(s Spec) bool {
-	return o.Backend == s.Setting.Backend && o.Setting == s.Setting.label() && o.Test == s.Test && o.Fault == s.Fault && o.Load == s.describe()
+	return s.names(o.Backend, o.Setting, o.Test, o.Fault) && o.Load == s.describe()
 }
 
 // outcome makes a trial's result of what was measured, or of why nothing was.

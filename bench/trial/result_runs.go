@@ -14,8 +14,9 @@ type Load struct {
 	PayloadBytes int    `json:"payloadBytes"`
 	Producers    int    `json:"producers"`
 	Consumers    int    `json:"consumers"`
-	Batch        int    `json:"batch"`  // messages in one Publish
-	Millis       int64  `json:"millis"` // how long it was measured, the warm-up not counted; 0: by the number of messages
+	Batch        int    `json:"batch"`             // messages in one Publish
+	Millis       int64  `json:"millis"`            // how long it was measured, the warm-up not counted; 0: by the number of messages
+	Promise      string `json:"promise,omitempty"` // of a search
 }
 
 // TrialRun is one trial of a cell.
@@ -97,6 +98,7 @@ type ScalePoint struct {
 	Value  int       `json:"value"`
 	Rate   Interval  `json:"rate"`
 	Rates  []float64 `json:"rates"`            // of each valid trial
+	Trials []int     `json:"trials"`           // their numbers
 	Reason string    `json:"reason,omitempty"` // why there is none
 }
 

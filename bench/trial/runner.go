@@ -35,6 +35,7 @@ type cellRun struct {
 	spec     Spec
 	cell     Cell
 	row      Row
+	kept     map[int]Outcome // by the number of the trial, from an earlier run
 	outcomes []Outcome
 	prepared bool
 	skipped  bool
@@ -49,6 +50,9 @@ type cellRun struct {
 func (r *Runner) Run(ctx context.Context, specs []Spec) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	for _, o := range r.Kept {
+		r.order = max(r.order, o.Run.Order)
+	}
 	var alone, beside []Spec
 	for _, s := range specs {
 		if s.alone() {
@@ -106,18 +110,22 @@ func (r *Runner) step(ctx context.Context, c *cellRun, n int) error {
 	if c.skipped {
 		return nil
 	}
-	if n > len(c.outcomes) {
-		r.Progress.start(c.spec, n)
-		if !c.prepared {
-			if why := r.prepare(ctx, c); why != "" {
-				if ctx.Err() != nil {
-					return nil // cut short: not a finding
-				}
-				c.skipped = true
-				return r.finish(c)
-			}
-			c.prepared = true
+	if !c.prepared {
+		why := r.prepare(ctx, c)
+		if ctx.Err() != nil {
+			return nil // cut short: not a finding
 		}
+		if why != "" {
+			c.skipped = true
+			return r.finish(c)
+		}
+		c.prepared = true
+	}
+	if kept, ok := c.kept[n]; ok {
+		c.outcomes = append(c.outcomes, kept)
+		r.Progress.trial(c.spec, kept)
+	} else {
+		r.Progress.start(c.spec, n)
 		o := r.trial(ctx, c.spec, n)
 		if ctx.Err() != nil {
 			return nil
@@ -126,12 +134,6 @@ func (r *Runner) step(ctx context.Context, c *cellRun, n int) error {
 		if err := r.keep(c.spec, o); err != nil {
 			return err
 		}
-	} else if !c.prepared {
-		if why := r.prepare(ctx, c); why != "" { // the broker is gone since
-			c.skipped = true
-			return r.finish(c)
-		}
-		c.prepared = true
 	}
 	if n < c.spec.Trials {
 		return nil
@@ -180,10 +182,10 @@ func (r *Runner) newCell(s Spec) *cellRun {
 		Broker: Broker{Name: cmp.Or(s.Setting.Broker, "none")}, InvalidReasons: []string{}, EffectiveSettings: map[string]string{},
 		PayloadBytes: s.Load.Payload, Profile: s.Setting.Profile,
 	}}
+	c.kept = map[int]Outcome{}
 	for _, o := range r.Kept {
-		if o.of(s) && len(c.outcomes) < s.Trials {
-			c.outcomes = append(c.outcomes, o)
-			r.order = max(r.order, o.Run.Order)
+		if o.of(s) && len(o.Run.Invalid) == 0 { // what was invalid is measured again
+			c.kept[o.Run.N] = o
 		}
 	}
 	return c

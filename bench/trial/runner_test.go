@@ -87,6 +87,74 @@ func TestTrialsOfSettingsAreInterleavedInAnOrderThatTheSeedDraws(t *testing.T) {
 	if again := order(1); !slices.Equal(first, again) {
 		t.Errorf("got %v and %v from the same seed", first, again)
 	}
+	orders := map[string]bool{} // of a round: by chance, so over some seeds they differ
+	for seed := range uint64(10) {
+		got := order(seed + 1)
+		for round := range 3 {
+			orders[fmt.Sprint(got[3*round:3*round+3])] = true
+		}
+	}
+	if len(orders) < 4 {
+		t.Errorf("got %d of 6 orders in 30 rounds: %v", len(orders), orders)
+	}
+}
+
+func TestAResumedRunMeasuresAgainWhatWasInvalidAndNothingElse(t *testing.T) {
+	specs, err := Suite("smoke", Settings()[:1], 3, TestThroughput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []Outcome
+	for n, why := range [][]string{nil, {"the broker died"}, nil} {
+		o := outcome(specs[0], TrialRun{N: n + 1, Order: 40 + n, StartedAt: time.Now()}, &measured{rate: float64(n + 1), invalid: why}, nil)
+		kept = append(kept, o)
+	}
+	other := kept[0] // of another load: no trial of this cell
+	other.Load.PayloadBytes++
+	kept = append(kept, other)
+	var measuredAgain []int
+	var cell Cell
+	r := &Runner{Lab: &Lab{}, Suite: "smoke", Seed: 1, Width: 1, Kept: kept, Progress: NewProgress(testWriter{t}, false, specs),
+		measure:  func(context.Context, Spec, uint64) (*measured, error) { return &measured{rate: 9}, nil },
+		Trial:    func(o Outcome) error { measuredAgain = append(measuredAgain, o.Run.N, o.Run.Order); return nil },
+		Finished: func(c Cell) error { cell = c; return nil },
+	}
+	if err := r.Run(context.Background(), specs); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(measuredAgain, []int{2, 43}) || cell.Valid != 3 || cell.RatePerSecond != 3 {
+		t.Errorf("measured again (trial, order) %v, got %d valid at %v/s, want trial 2 as the 43rd, 3 valid and a median of 1, 9, 3", measuredAgain, cell.Valid, cell.RatePerSecond)
+	}
+}
+
+func TestACellIsFinishedUnderItsOwnNameAndLoadAlone(t *testing.T) {
+	specs, err := Suite("smoke", Settings()[:1], 2, TestSLO)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := specs[0]
+	l := s.describe()
+	whole := Cell{Backend: "memory", Setting: "bounded", Test: TestSLO, Fault: FaultNone, Trials: 2, Load: &l, Verdict: VerdictAsExpected}
+	promise := l
+	promise.Promise = "p99<1ms"
+	for what, change := range map[string]struct {
+		f    func(*Cell)
+		want bool
+	}{
+		"as it is":        {func(*Cell) {}, true},
+		"slowed":          {func(c *Cell) { c.Setting = "bounded+slow=20%" }, false},
+		"fewer trials":    {func(c *Cell) { c.Trials = 1 }, false},
+		"another promise": {func(c *Cell) { c.Load = &promise }, false},
+		"invalid":         {func(c *Cell) { c.Verdict = VerdictInvalid }, false},
+		"skipped":         {func(c *Cell) { c.Verdict = VerdictSkipped }, false},
+		"not applicable":  {func(c *Cell) { c.Verdict, c.Trials, c.Load = VerdictNotApplicable, 0, nil }, true},
+	} {
+		c := whole
+		change.f(&c)
+		if got := s.Finished(c); got != change.want {
+			t.Errorf("%s: got finished %v, want %v", what, got, change.want)
+		}
+	}
 }
 
 func TestAnInterruptedRunGoesOnWithTheTrialsOfItsLog(t *testing.T) {

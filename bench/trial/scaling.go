@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-
-	"queuelab/bench/stat"
 )
 
 // scaleValues are the values of a scaling test's dimension.
@@ -24,6 +22,8 @@ func scaleValues(test string) []int {
 	return nil
 }
 
+const manyKeys = "uniform:1024"
+
 // inWindow bounds the bytes of the messages that are published and not yet
 // delivered: the window of small ones would be gigabytes of large ones.
 const inWindow = 64 << 20
@@ -34,13 +34,15 @@ func (l *Lab) scale(ctx context.Context, s Spec, seed uint64) (*measured, error)
 	values := scaleValues(s.Test)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	rng.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
-	var all *measured
+	all, some := &measured{}, false
+	var failed error
 	for _, v := range values {
 		spec := s
 		spec.Test = TestThroughput
 		switch s.Test {
 		case TestScalingConsumers:
-			spec.Load.Consumers = v
+			// As many keys as hardly leave a consumer without a share.
+			spec.Load.Consumers, spec.Load.Keys = v, manyKeys
 			if s.Setting.Backend == "kafka" { // no more consumers than partitions get a share
 				spec.Setting.Query += fmt.Sprintf("&partitions=%d", slices.Max(values))
 			}
@@ -59,25 +61,21 @@ func (l *Lab) scale(ctx context.Context, s Spec, seed uint64) (*measured, error)
 		at := scaleAt{Value: v}
 		switch {
 		case err != nil:
-			at.Reason = err.Error()
+			at.Reason, failed = err.Error(), err
 		case len(m.invalid) > 0:
 			at.Reason = m.invalid[0]
 		default:
 			at.Rate = m.rate
 		}
 		if err == nil {
-			if all == nil {
-				all = &measured{caps: m.caps, settings: m.settings}
-			}
+			all.caps, all.settings, some = m.caps, m.settings, true
 			addCounts(&all.report.Counts, m.report.Counts)
 			all.rate = max(all.rate, at.Rate)
-			all.scale = append(all.scale, at)
-			continue
-		}
-		if all == nil {
-			return nil, err // the first value fails: so will the others
 		}
 		all.scale = append(all.scale, at)
+	}
+	if !some {
+		return nil, failed
 	}
 	return all, nil
 }
@@ -86,7 +84,7 @@ func (l *Lab) scale(ctx context.Context, s Spec, seed uint64) (*measured, error)
 func (t *tally) scaling(test string, seed uint64) []ScalePoint {
 	var points []ScalePoint
 	for _, v := range scaleValues(test) {
-		p := ScalePoint{Value: v, Rates: []float64{}}
+		p := ScalePoint{Value: v, Rates: []float64{}, Trials: []int{}}
 		for _, o := range t.each {
 			for _, at := range o.Rates {
 				switch {
@@ -94,13 +92,12 @@ func (t *tally) scaling(test string, seed uint64) []ScalePoint {
 				case at.Reason != "":
 					p.Reason = at.Reason
 				default:
-					p.Rates = append(p.Rates, at.Rate)
+					p.Rates, p.Trials = append(p.Rates, at.Rate), append(p.Trials, o.Run.N)
 				}
 			}
 		}
 		if len(p.Rates) > 0 {
-			low, high := stat.MedianInterval(p.Rates, seed)
-			p.Rate, p.Reason = Interval{Median: stat.Median(p.Rates), Low: low, High: high, N: len(p.Rates)}, ""
+			p.Rate, p.Reason = intervalOf(p.Rates, seed), ""
 		}
 		points = append(points, p)
 	}

@@ -25,6 +25,7 @@ type Promise struct {
 type limit struct {
 	name  string
 	most  time.Duration
+	equal bool                 // it may be as much
 	value func(*Latency) int64 // µs
 }
 
@@ -46,19 +47,20 @@ func ParsePromise(text string) (Promise, error) {
 			continue
 		}
 		name, most, ok := strings.Cut(term, "<")
-		name, most = strings.TrimSpace(name), strings.TrimSpace(strings.TrimPrefix(most, "="))
+		most, equal := strings.CutPrefix(most, "=")
+		name, most = strings.TrimSpace(name), strings.TrimSpace(most)
 		value := percentileOf(name)
 		if !ok || value == nil {
 			return Promise{}, fmt.Errorf("the promise %q: %q is unknown: %s", text, term, form)
 		}
 		d, err := time.ParseDuration(most)
-		if err != nil || d <= 0 {
-			return Promise{}, fmt.Errorf("the promise %q: %q is no duration above 0: %s", text, most, form)
+		if err != nil || d < time.Microsecond {
+			return Promise{}, fmt.Errorf("the promise %q: %q is no duration of a microsecond or more: %s", text, most, form)
 		}
 		if slices.ContainsFunc(p.limits, func(l limit) bool { return l.name == name }) {
 			return Promise{}, fmt.Errorf("the promise %q bounds %s twice", text, name)
 		}
-		p.limits = append(p.limits, limit{name, d, value})
+		p.limits = append(p.limits, limit{name, d, equal, value})
 	}
 	return p, nil
 }
@@ -98,7 +100,7 @@ func (p Promise) broken(m *measured) string {
 	}
 	l := latencyOf(m.report.Latencies)
 	for _, x := range p.limits {
-		if us := x.value(l); us >= x.most.Microseconds() {
+		if us := x.value(l); us > x.most.Microseconds() || us == x.most.Microseconds() && !x.equal {
 			why = append(why, fmt.Sprintf("%s was %v", x.name, time.Duration(us)*time.Microsecond))
 		}
 	}
@@ -156,7 +158,7 @@ func (l *Lab) highest(ctx context.Context, s Spec, seed uint64) (*measured, erro
 type sloSearch struct {
 	SLO
 	last   *measured
-	counts ledger.Counts // of every load
+	counts ledger.Counts // of the loads that were kept
 }
 
 func (s *sloSearch) note(m *measured, rate float64, why string) {
@@ -168,7 +170,9 @@ func (s *sloSearch) note(m *measured, rate float64, why string) {
 		p.LatencyMicros = latencyOf(m.report.Latencies)
 	}
 	s.Curve = append(s.Curve, p)
-	addCounts(&s.counts, m.report.Counts)
+	if p.Kept { // what is lost beyond the promise is in the curve, and no finding: the search goes there on purpose
+		addCounts(&s.counts, m.report.Counts)
+	}
 	s.last = m
 }
 
@@ -203,6 +207,7 @@ func (s *sloSearch) run(kept func(rate float64, dwell time.Duration) (bool, erro
 		}
 	}
 	// A rate that was kept once, for a moment, is not yet a promise.
+	tried := good
 	for range 4 {
 		ok, err := kept(good, 2*dwell)
 		if err != nil {
@@ -214,9 +219,9 @@ func (s *sloSearch) run(kept func(rate float64, dwell time.Duration) (bool, erro
 			s.sort()
 			return nil
 		}
-		bad, good = good, math.Round(good*0.9)
+		tried, good = good, math.Round(good*0.9)
 	}
-	s.Limit = fmt.Sprintf("no rate down to %.0f/s was kept for long enough: the promise is near what the machine's noise allows", good)
+	s.Limit = fmt.Sprintf("no rate down to %.0f/s was kept for long enough: the promise is near what the machine's noise allows", tried)
 	s.sort()
 	return nil
 }

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -44,9 +45,15 @@ func TestTheSearchEndsNearTheHighestRateThatKeepsThePromise(t *testing.T) {
 func TestASearchThatIsConfirmedAtNoRateSaysSo(t *testing.T) {
 	var s sloSearch
 	dwell := time.Second
-	_ = s.run(func(rate float64, d time.Duration) (bool, error) { return d == dwell && rate <= 4000, nil }, dwell)
-	if s.HighestRate != 0 || !strings.Contains(s.Limit, "for long enough") {
-		t.Errorf("got %v (%s), want none, since no rate was kept for twice the dwell", s.HighestRate, s.Limit)
+	lowest := 0.0
+	_ = s.run(func(rate float64, d time.Duration) (bool, error) {
+		if d != dwell {
+			lowest = rate
+		}
+		return d == dwell && rate <= 4000, nil
+	}, dwell)
+	if s.HighestRate != 0 || !strings.Contains(s.Limit, fmt.Sprintf("down to %.0f/s was kept for long enough", lowest)) {
+		t.Errorf("got %v (%s), want none, since no rate down to %v was kept for twice the dwell", s.HighestRate, s.Limit, lowest)
 	}
 }
 
@@ -55,7 +62,7 @@ func TestAPromiseThatCannotBeReadNamesWhatIsWrong(t *testing.T) {
 		"":                    `"" is unknown`,
 		"p99":                 `"p99" is unknown`,
 		"p42<1ms":             `"p42<1ms" is unknown`,
-		"p99<0s":              `"0s" is no duration above 0`,
+		"p99<0s":              `"0s" is no duration of a microsecond`,
 		"p99<fast":            `"fast" is no duration`,
 		"lost=3":              "only lost=0",
 		"p99<1ms,p99<2ms":     "bounds p99 twice",

@@ -30,7 +30,7 @@ type LoadParams struct {
 	Messages uint64        // crash: published in all; the broker's backlog when it is killed
 	Payload  int           // bytes
 	Content  string        // what they are; "" is text
-	Keys     string        // "" is sixteen that take turns
+	Keys     string        // "" is sixteen, drawn
 	Senders  int           // throughput: callers at once
 	Batch    int           // throughput: messages in one call
 	Window   int64         // throughput: most messages published and not yet delivered
@@ -116,7 +116,9 @@ func (s Spec) describe() Load {
 	case TestLatency:
 		l.Shape, l.Batch, l.Millis = p.shape(), 1, p.Duration.Milliseconds()
 	case TestSLO:
-		l.Shape, l.Batch, l.Millis = "constant", 1, p.dwell().Milliseconds()
+		l.Shape, l.Batch, l.Millis, l.Promise = "constant", 1, p.dwell().Milliseconds(), p.Promise
+	case TestScalingConsumers:
+		l.Keys = manyKeys
 	case TestCrash:
 		l.Shape, l.Batch, l.Keys, l.Millis = fmt.Sprintf("constant:%g", p.Rate/2), 1, "uniform:1", 0
 		if s.Setting.Broker == "" {
@@ -128,9 +130,27 @@ func (s Spec) describe() Load {
 
 func (p LoadParams) shape() string { return cmp.Or(p.Shape, fmt.Sprintf("constant:%g", p.Rate)) }
 
-// SameLoad reports whether the cell was measured under the spec's load.
-func (s Spec) SameLoad(c Cell) bool {
-	return c.Load == nil && s.Test == TestSale || c.Load != nil && *c.Load == s.describe()
+// Of reports whether the cell is the spec's, under whatever load.
+func (s Spec) Of(c Cell) bool { return s.names(c.Backend, c.Setting, c.Test, c.Fault) }
+
+// Finished reports whether the cell is the spec's, under its load, with all its
+// trials and a verdict that stands.
+func (s Spec) Finished(c Cell) bool {
+	switch {
+	case !s.Of(c) || c.Verdict == VerdictInvalid || c.Verdict == VerdictSkipped:
+		return false
+	case c.Verdict == VerdictNotApplicable:
+		return true
+	}
+	var load Load
+	if c.Load != nil {
+		load = *c.Load
+	}
+	return c.Trials == s.Trials && load == s.describe()
+}
+
+func (s Spec) names(backend, setting, test, fault string) bool {
+	return backend == s.Setting.Backend && setting == s.Setting.label() && test == s.Test && fault == s.Fault
 }
 
 // SaleParams is the size of a sale.
@@ -182,9 +202,9 @@ func Suite(name string, settings []Setting, trials int, tests ...string) ([]Spec
 		add(repeats, TestThroughput, FaultNone)
 		add(crashes, TestCrash, FaultNone, FaultConsumerKillMidHandle, FaultConsumerKillBeforeAck, FaultBrokerKill)
 		add(crashes, TestSale, FaultNone, FaultServiceKill)
-		add(1, TestSLO, FaultNone)
+		add(max(1, trials), TestSLO, FaultNone)
 		for _, test := range ScalingTests() {
-			add(max(1, min(repeats, 3)), test, FaultNone)
+			add(cmp.Or(trials, min(repeats, 3)), test, FaultNone)
 		}
 	}
 	if name != "full" {

@@ -169,7 +169,7 @@ func (t *tally) fill(s Spec, c *Cell) {
 	c.Cost = t.cost()
 	switch {
 	case s.Test == TestSLO:
-		c.SLO = t.each[len(t.each)-1].SLO
+		c.SLO = t.search()
 	case c.LoopModel == "closed" && s.Test != TestThroughput && s.Test != TestSale:
 		c.Scaling = t.scaling(s.Test, c.Seed)
 	}
@@ -227,18 +227,22 @@ func curveQuantiles() []float64 {
 	return qs
 }
 
-// cost is the median of each cost by itself.
+// cost is the median of each cost by itself, the broker's over the trials in
+// which it was known.
 func (t *tally) cost() *Cost {
-	var costs []*Cost
+	var all, known []*Cost
 	for _, o := range t.each {
-		if o.Run.Cost != nil {
-			costs = append(costs, o.Run.Cost)
+		if c := o.Run.Cost; c != nil {
+			all = append(all, c)
+			if c.BrokerKnown {
+				known = append(known, c)
+			}
 		}
 	}
-	if len(costs) == 0 {
+	if len(all) == 0 {
 		return nil
 	}
-	of := func(get func(*Cost) float64) float64 {
+	median := func(costs []*Cost, get func(*Cost) float64) float64 {
 		var xs []float64
 		for _, c := range costs {
 			xs = append(xs, get(c))
@@ -246,13 +250,28 @@ func (t *tally) cost() *Cost {
 		return stat.Median(xs)
 	}
 	return &Cost{
-		ClientCPUSeconds:  of(func(c *Cost) float64 { return c.ClientCPUSeconds }),
-		BrokerCPUSeconds:  of(func(c *Cost) float64 { return c.BrokerCPUSeconds }),
-		ClientMemoryBytes: int64(of(func(c *Cost) float64 { return float64(c.ClientMemoryBytes) })),
-		BrokerMemoryBytes: int64(of(func(c *Cost) float64 { return float64(c.BrokerMemoryBytes) })),
-		BrokerDiskBytes:   int64(of(func(c *Cost) float64 { return float64(c.BrokerDiskBytes) })),
-		BrokerKnown:       costs[0].BrokerKnown,
+		ClientCPUSeconds:  median(all, func(c *Cost) float64 { return c.ClientCPUSeconds }),
+		ClientMemoryBytes: int64(median(all, func(c *Cost) float64 { return float64(c.ClientMemoryBytes) })),
+		BrokerCPUSeconds:  median(known, func(c *Cost) float64 { return c.BrokerCPUSeconds }),
+		BrokerMemoryBytes: int64(median(known, func(c *Cost) float64 { return float64(c.BrokerMemoryBytes) })),
+		BrokerDiskBytes:   int64(median(known, func(c *Cost) float64 { return float64(c.BrokerDiskBytes) })),
+		BrokerKnown:       len(known) > 0,
 	}
+}
+
+// search is the one in the middle, by the rate that it found.
+func (t *tally) search() *SLO {
+	var found []*SLO
+	for _, o := range t.each {
+		if o.SLO != nil {
+			found = append(found, o.SLO)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(found, func(a, b *SLO) int { return cmp.Compare(a.HighestRate, b.HighestRate) })
+	return found[(len(found)-1)/2]
 }
 
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Hour), 3) }
