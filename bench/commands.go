@@ -89,11 +89,11 @@ func (c listCmd) Run(e *env) error {
 		fmt.Fprintf(e.stdout, "  %-29s %s\n", s.Setting, s.Promise)
 	}
 	fmt.Fprintln(e.stdout, "\nTests:")
-	for _, t := range []string{trial.TestLatency, trial.TestThroughput, trial.TestCrash, trial.TestSale} {
+	for _, t := range trial.Tests() {
 		fmt.Fprintf(e.stdout, "  %-29s %s\n", t, list.Tests[t])
 	}
 	fmt.Fprintln(e.stdout, "\nFaults:")
-	for _, f := range []string{trial.FaultNone, trial.FaultConsumerKillMidHandle, trial.FaultConsumerKillBeforeAck, trial.FaultBrokerKill, trial.FaultServiceKill} {
+	for _, f := range trial.Faults() {
 		fmt.Fprintf(e.stdout, "  %-29s %s\n", f, list.Faults[f])
 	}
 	fmt.Fprintln(e.stdout, "\nSuites: "+strings.Join(list.Suites, ", "))

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/bits"
-	"sync"
 	"time"
 
 	"queuelab/bench/ledger"
@@ -20,13 +18,8 @@ type Generator struct {
 	Publisher queue.Publisher // as ledger.RecordPublisher returns it: the due times travel in the context
 	Message   func(n uint64) queue.Message
 	Count     uint64 // how many; 0: until ctx ends
-	// Start is when Due counts from, as of ledger.Now, common to all producers
-	// of a trial; 0: now.
+	// Start is when Due counts from, as of ledger.Now; 0: now.
 	Start int64
-	// Stride and Offset let several producers share one plan: this one's
-	// message n is due when the plan's message n*Stride+Offset is. Split sets
-	// them. Default 1 and 0: the whole plan.
-	Stride, Offset uint64
 	// MaxInFlight bounds the Publish calls without an answer; a message that
 	// has to wait for one of them is late, and counted as such. Default 1024.
 	MaxInFlight int
@@ -40,57 +33,22 @@ type Generator struct {
 	wait func(ctx context.Context, until int64) error // tests have another clock
 }
 
-// Split returns k generators that share g's plan and its Count, message by
-// message in turns. The caller gives each one its own Message, since ids are
-// dense per producer, and where wanted its own Publisher; and, to run them in
-// several processes, one Start to all.
-func Split(g Generator, k int) []Generator {
-	gs := make([]Generator, max(1, k))
-	stride := max(1, g.Stride)
-	for i := range gs {
-		gs[i] = g
-		gs[i].Stride = stride * uint64(len(gs))
-		gs[i].Offset = g.Offset + stride*uint64(i)
-		gs[i].Count = share(g.Count, uint64(i), uint64(len(gs)))
-	}
-	return gs
-}
-
-// share is how many of the numbers below n are i modulo k.
-func share(n, i, k uint64) uint64 {
-	if n <= i {
-		return 0
-	}
-	return (n-i-1)/k + 1
-}
-
 // Run sends until Count messages are sent or ctx ends, and returns once every
 // Publish call has its answer or its Timeout. What ctx ends is the schedule: a
 // call that is under way is not cut short, so that stopping leaves no unknown
 // outcomes. The error is that of a Generator that cannot run; failed publishes
 // are in Stats.
-func Run(ctx context.Context, g Generator) (Stats, error) { return RunAll(ctx, g) }
-
-// RunAll is Run for several producers at once, with the Stats of all of them
-// together. Those without a Start get one in common.
-func RunAll(ctx context.Context, gs ...Generator) (Stats, error) {
-	now, m := ledger.Now(), newMeter()
-	runs := make([]*openRun, len(gs))
-	for i, g := range gs {
-		if g.Pacer == nil || g.Publisher == nil || g.Message == nil {
-			return Stats{}, errors.New("load: a generator needs a pacer, a publisher and messages")
-		}
-		g.defaults(now)
-		runs[i] = newOpenRun(g, m)
+func Run(ctx context.Context, g Generator) (Stats, error) {
+	if g.Pacer == nil || g.Publisher == nil || g.Message == nil {
+		return Stats{}, errors.New("load: a generator needs a pacer, a publisher and messages")
 	}
-	var producers sync.WaitGroup
-	for _, r := range runs {
-		producers.Go(func() { r.run(ctx) })
-	}
-	producers.Wait()
+	g.defaults(ledger.Now())
+	m := newMeter()
+	r := newOpenRun(g, m)
+	r.run(ctx)
 	s := m.stats()
 	s.Model = "open"
-	s.judge(runs)
+	s.judge(r)
 	return s, nil
 }
 
@@ -107,9 +65,6 @@ func (g *Generator) defaults(now int64) {
 	if g.Start == 0 {
 		g.Start = now
 	}
-	if g.Stride == 0 {
-		g.Stride = 1
-	}
 	if g.wait == nil {
 		g.wait = WaitUntil
 	}
@@ -125,12 +80,7 @@ func (g *Generator) total() uint64 {
 
 // due returns when message n is due, as of ledger.Now.
 func (g *Generator) due(n uint64) int64 {
-	high, low := bits.Mul64(n, g.Stride)
-	planned, carry := bits.Add64(low, g.Offset, 0)
-	if high > 0 || carry > 0 {
-		return math.MaxInt64
-	}
-	due := g.Start + int64(g.Pacer.Due(planned))
+	due := g.Start + int64(g.Pacer.Due(n))
 	if due < g.Start { // beyond the end of the clock
 		return math.MaxInt64
 	}
@@ -139,7 +89,7 @@ func (g *Generator) due(n uint64) int64 {
 
 // dueBefore returns how many messages, in whole batches, were due before at.
 func (g *Generator) dueBefore(at int64) uint64 {
-	n := min(g.total(), share(CountBefore(g.Pacer, time.Duration(at-g.Start)), g.Offset, g.Stride))
+	n := min(g.total(), CountBefore(g.Pacer, time.Duration(at-g.Start)))
 	if n < g.total() {
 		n -= n % uint64(g.Batch)
 	}

@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"math"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -11,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"queuelab/bench/ledger"
 	"queuelab/queue"
@@ -111,72 +108,6 @@ func TestAPlanThatWasNotHeldSaysWhatItAchieved(t *testing.T) {
 	if held, reason := (Stats{Model: "closed"}).Held(); !held || reason != "" {
 		t.Errorf("a closed loop: got held %t, %q", held, reason)
 	}
-}
-
-func TestProducersShareAPlanMessageByMessage(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		k := rapid.IntRange(1, 7).Draw(t, "producers")
-		again := rapid.IntRange(1, 3).Draw(t, "each split in")
-		count := rapid.Uint64Range(0, 50).Draw(t, "count")
-		seen := map[int64]int{}
-		total := uint64(0)
-		for _, g := range Split(Generator{Pacer: Constant(1000), Count: count, Start: 1}, k) {
-			for _, g := range Split(g, again) {
-				g.defaults(0)
-				total += g.Count
-				for n := range g.Count {
-					seen[g.due(n)]++
-				}
-			}
-		}
-		if total != count || uint64(len(seen)) != count {
-			t.Fatalf("got %d messages at %d times, want %d", total, len(seen), count)
-		}
-		for n := range count {
-			if due := 1 + int64(n)*int64(time.Millisecond); seen[due] != 1 {
-				t.Errorf("message %d of the plan is sent %d times, want once", n, seen[due])
-			}
-		}
-	})
-}
-
-func TestSeveralProducersSendOnePlanTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "ledger")
-		w, err := ledger.Create(path, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := ledger.Now()
-		p := ledger.RecordPublisher(fake(func(context.Context, []queue.Message) error { time.Sleep(50 * time.Millisecond); return nil }), w)
-		gs := Split(Generator{Pacer: Constant(100), Publisher: p, Count: 301, wait: fakeClockWait}, 3)
-		for i := range gs {
-			gs[i].Message = Source{Producer: uint16(i)}.Messages()
-		}
-		s, err := RunAll(t.Context(), gs...)
-		w.Close()
-		if held, reason := s.Held(); err != nil || !held || s.Sent != 301 || s.Due != 301 || s.Planned != 3*time.Second || s.Offered != 100 || s.Achieved != 100 {
-			t.Fatalf("got %+v, %v, %s", s, err, reason)
-		}
-		rs, err := ledger.Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		intents := 0
-		for _, r := range rs {
-			if r.Event != ledger.Intent {
-				continue
-			}
-			intents++
-			due := start + int64(Constant(100).Due(r.Seq*3+uint64(r.Producer)))
-			if r.Due != due || r.At != due {
-				t.Errorf("producer %d, message %d: got due %d, sent %d, want %d", r.Producer, r.Seq, r.Due-start, r.At-start, due-start)
-			}
-		}
-		if intents != 301 {
-			t.Errorf("got %d sent, want 301", intents)
-		}
-	})
 }
 
 func TestABatchIsNotMissingBeforeItIsWhole(t *testing.T) {

@@ -2,7 +2,7 @@
 // fast as answers come (closed loop).
 //
 // A plan is a Pacer. ParseShape reads one from a short text, by the syntax that
-// ShapeSyntax shows; Source makes the messages, by ContentSyntax and KeySyntax.
+// ShapeSyntax shows; Source makes the messages, by ParseContent and KeySyntax.
 // All of them are pure functions of the message's number and a seed, so that a
 // run can be repeated message by message.
 package load

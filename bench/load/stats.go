@@ -2,7 +2,6 @@ package load
 
 import (
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -65,23 +64,17 @@ func (s Stats) Held() (held bool, reason string) {
 }
 
 // judge fills in what follows from the plan.
-func (s *Stats) judge(runs []*openRun) {
-	// As of a clock whose zero means nothing.
-	first, planned, ended := int64(math.MaxInt64), int64(math.MinInt64), s.Last
-	for _, r := range runs {
-		// A message that became due just before the end is not missed.
-		due := max(r.sent, r.dueBefore(r.stopped-int64(mostLate)))
-		if due == 0 {
-			continue
-		}
-		s.Due += int64(due)
-		first, planned = min(first, r.due(0)), max(planned, r.due(due-1))
-		if due > r.sent {
-			ended = max(ended, r.stopped)
-		}
-	}
-	if s.Due == 0 {
+func (s *Stats) judge(r *openRun) {
+	// A message that became due just before the end is not missed.
+	due := max(r.sent, r.dueBefore(r.stopped-int64(mostLate)))
+	if due == 0 {
 		return
+	}
+	s.Due = int64(due)
+	// As of a clock whose zero means nothing.
+	first, planned, ended := r.due(0), r.due(due-1), s.Last
+	if due > r.sent {
+		ended = max(ended, r.stopped)
 	}
 	s.Planned, s.Took = time.Duration(planned-first), time.Duration(ended-first)
 	if s.Due > 1 && s.Planned > 0 {

@@ -173,8 +173,6 @@ func (m *measuring) broker(ctx context.Context, rows []comparison) error {
 		switch {
 		case ctx.Err() != nil:
 			return errors.Join(ctx.Err(), stop(b))
-		case unknownClient(err):
-			m.skip(c, "our backend has no "+c.client+" yet: "+err.Error())
 		case err != nil:
 			m.fail(c, err)
 		}
@@ -198,11 +196,6 @@ func stop(b *broker.Broker) error {
 		return nil
 	}
 	return b.Stop()
-}
-
-// unknownClient tells that the backend knows no such client library.
-func unknownClient(err error) bool {
-	return err != nil && strings.Contains(err.Error(), `unknown parameter "client"`)
 }
 
 func (m *measuring) skipped(c comparison, reason string) Skipped {

@@ -138,7 +138,7 @@ func testOrder(test string) int {
 }
 
 func faultOrder(fault string) int {
-	return indexOr([]string{trial.FaultNone, trial.FaultConsumerKillMidHandle, trial.FaultConsumerKillBeforeAck, trial.FaultBrokerKill, trial.FaultServiceKill}, fault)
+	return indexOr(trial.Faults(), fault)
 }
 
 func indexOr(known []string, s string) int {

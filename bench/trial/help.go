@@ -39,7 +39,7 @@ func SortCells(cells []Cell) {
 		settings[s.String()] = i
 	}
 	tests := Tests()
-	faults := []string{FaultNone, FaultConsumerKillMidHandle, FaultConsumerKillBeforeAck, FaultBrokerKill, FaultServiceKill}
+	faults := Faults()
 	slices.SortStableFunc(cells, func(a, b Cell) int {
 		return cmp.Or(
 			cmp.Compare(settings[a.Backend+"/"+a.Setting], settings[b.Backend+"/"+b.Setting]),

@@ -329,7 +329,9 @@ func (n *node) produce(ctx context.Context, p queue.Publisher) (load.Stats, erro
 			if err != nil {
 				return load.Stats{}, err
 			}
-			pacer, count = shape, load.CountBefore(shape, c.Span)
+			if pacer, count = shape, load.CountBefore(shape, c.Span); count == 0 {
+				return load.Stats{}, fmt.Errorf("the shape %s has no message due within %v", c.Shape, c.Span)
+			}
 		}
 		return load.Run(ctx, load.Generator{Pacer: pacer, Count: count, Message: message, Publisher: p, MaxInFlight: cmp.Or(c.InFlight, 4096)})
 	}

@@ -129,8 +129,8 @@ func (r Row) Expect(f Facts) *Expected {
 	return &Expected{Lost: r.Lost, Redelivered: r.Redelivered, LostAtMost: r.Bounds(f).LostAtMost, Basis: r.Basis, Why: r.Why}
 }
 
-// faults are the names that the oracle knows.
-func faults() []string {
+// Faults lists every fault, in the order in which tables show them.
+func Faults() []string {
 	return []string{FaultNone, FaultConsumerKillMidHandle, FaultConsumerKillBeforeAck, FaultBrokerKill, FaultServiceKill}
 }
 
@@ -169,7 +169,7 @@ func (r Row) check() error {
 		return errors.New("the setting is none of backend/setting, backend/*, */*")
 	}
 	known := false
-	for _, f := range faults() {
+	for _, f := range Faults() {
 		known = known || f == r.Fault
 	}
 	if !known {

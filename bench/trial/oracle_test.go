@@ -20,7 +20,7 @@ func TestEveryCellResolvesToExactlyOneRow(t *testing.T) {
 		unused[k] = true
 	}
 	for _, s := range Settings() {
-		for _, f := range faults() {
+		for _, f := range Faults() {
 			row, err := Lookup(s.String(), f)
 			if err != nil {
 				t.Error(err)

@@ -93,7 +93,7 @@ type tally struct {
 	publish    *hdrhistogram.Histogram
 	endToEnd   *hdrhistogram.Histogram
 	fromSend   *hdrhistogram.Histogram
-	recoveries []int64 // ms
+	recoveries []float64 // ms
 	rates      []float64
 	lossWindow int64    // ms
 	saturated  []string // of each trial that was
@@ -106,7 +106,7 @@ func (t *tally) add(o Outcome) {
 	t.facts.add(o.Facts)
 	t.publish, t.endToEnd, t.fromSend = merge(t.publish, decode(o.Publish)), merge(t.endToEnd, decode(o.EndToEnd)), merge(t.fromSend, decode(o.EndToEndFromSend))
 	if o.Run.RecoveryMillis != nil {
-		t.recoveries = append(t.recoveries, *o.Run.RecoveryMillis)
+		t.recoveries = append(t.recoveries, float64(*o.Run.RecoveryMillis))
 	}
 	t.rates = append(t.rates, o.Run.RatePerSecond)
 	t.lossWindow = max(t.lossWindow, o.LossWindowMillis)
@@ -162,8 +162,7 @@ func (t *tally) fill(s Spec, c *Cell) {
 	}
 	c.RatePerSecond = stat.Median(t.rates)
 	if len(t.recoveries) > 0 {
-		slices.Sort(t.recoveries)
-		c.RecoveryMillis = &Recovery{P50: t.recoveries[len(t.recoveries)/2], Max: t.recoveries[len(t.recoveries)-1]}
+		c.RecoveryMillis = &Recovery{P50: int64(math.Round(stat.Median(t.recoveries))), Max: int64(slices.Max(t.recoveries))}
 	}
 	t.fillLatency(c)
 	c.Cost = t.cost()
