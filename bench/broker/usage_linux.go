@@ -34,11 +34,11 @@ func (n *native) usage() (Usage, error) {
 	supervisor := n.sup.cmd.Process.Pid
 	cpu, pids, err := spentBelow(supervisor)
 	if err != nil {
-		return Usage{}, nil // hidden from us, as by the mount option hidepid
+		return Usage{}, nil //nolint:nilerr // hidden from us, as by the mount option hidepid: it is not known
 	}
 	memory, err := resident(pids)
 	if err != nil {
-		return Usage{}, nil
+		return Usage{}, nil //nolint:nilerr // likewise
 	}
 	disk, err := allocated(n.sup.dir)
 	if errors.Is(err, fs.ErrPermission) {

@@ -99,7 +99,7 @@ func WriteStamps(w io.Writer, stamps iter.Seq[Stamp]) error {
 func writeStamps(w io.Writer, stamps iter.Seq[Stamp], most int) error {
 	packed := gzip.NewWriter(w)
 	out := bufio.NewWriter(packed)
-	out.WriteString(stampsHeader + "\n")
+	_, _ = out.WriteString(stampsHeader + "\n") // an error stays until Flush
 	line := make([]byte, 0, longestLine)
 	written := 0
 	for s := range stamps {

@@ -61,7 +61,7 @@ var byHistogram = cmp.Transformer("histogram", func(l Latencies) []string {
 	return append(s, fmt.Sprint(l.OutOfRange, l.Negative, l.MostNegative))
 })
 
-var byText = cmp.Transformer("text", func(err error) string { return errString(err) })
+var byText = cmp.Transformer("text", errString)
 
 // The short form of a message says the same as the long one, and a second
 // report the same as a first.

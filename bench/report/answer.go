@@ -134,7 +134,8 @@ func (g group) choose(a *answer, kept []standing, proof map[*row]text) {
 		return
 	}
 	a.State, a.Choice = decided(), names(first)
-	claim, ranked := text{}, 0
+	var claim text
+	ranked := 0
 	for _, s := range kept {
 		if s.Ranked() {
 			ranked++

@@ -281,8 +281,8 @@ func TestNoFigureStandsWithoutItsSource(t *testing.T) {
 			n, _ := newView(result).evenTrials(trial.TestSale)
 			allow(n.String()) // in the title of a table, for all its cells
 
-			body := page[strings.Index(page, "<body"):]
-			body = body[:strings.Index(body, `<script type="application/json"`)]
+			_, body, _ := strings.Cut(page, "<body")
+			body, _, _ = strings.Cut(body, `<script type="application/json"`)
 			body = shownFigure.ReplaceAllStringFunc(body, func(s string) string {
 				allow(html.UnescapeString(shownFigure.FindStringSubmatch(s)[6])) // for the hover texts
 				return " "

@@ -51,8 +51,6 @@ func microsOf(v float64) string {
 	}
 }
 
-func millis(ms int64) string { return micros(ms * 1000) }
-
 // count shows a number with thousands apart.
 func count(n int64) string {
 	s := strconv.FormatInt(n, 10)

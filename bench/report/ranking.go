@@ -21,7 +21,7 @@ func (g group) rankingGrid() grid {
 	}
 	for _, s := range g.standings(byLatency()) {
 		t := rates[s.Row]
-		because := text{}
+		var because text
 		if s.Why.String() == t.Why.String() {
 			because = s.Why
 		} else {

@@ -19,11 +19,12 @@ func (v *view) resourcesGrid() grid {
 			size := func(name string, n int64) field { return number(fig(asBytes, n, c.path("cost."+name)), c.ID) }
 			fields := []field{settingField(r), words(testTitle(c)), seconds("clientCpuSeconds", k.ClientCPUSeconds), nothing(), size("clientMemoryBytes", k.ClientMemoryBytes), nothing(), nothing()}
 			because := text{}
-			if k.BrokerKnown {
+			switch {
+			case k.BrokerKnown:
 				fields[3], fields[5], fields[6] = seconds("brokerCpuSeconds", k.BrokerCPUSeconds), size("brokerMemoryBytes", k.BrokerMemoryBytes), size("brokerDiskBytes", k.BrokerDiskBytes)
-			} else if r.Floor() {
+			case r.Floor():
 				because = say("there is no broker")
-			} else {
+			default:
 				because = say("the broker runs elsewhere: its part is unknown")
 			}
 			for i, metric := range []string{"cost.clientCpuSeconds", "cost.brokerCpuSeconds"} {

@@ -94,7 +94,6 @@ func pair(en, zh string) text { return text{[]part{{s: en}}, []part{{s: zh}}} }
 func comma() text     { return pair(", ", "，") }
 func semicolon() text { return pair("; ", "；") }
 func colon() text     { return pair(": ", "：") }
-func stop() text      { return pair(". ", "。") }
 
 // join puts sep between the texts that are not empty.
 func join(sep text, ts ...text) text {

@@ -113,7 +113,7 @@ func (r *Runner) step(ctx context.Context, c *cellRun, n int) error {
 	if !c.prepared {
 		why := r.prepare(ctx, c)
 		if ctx.Err() != nil {
-			return nil // cut short: not a finding
+			return nil //nolint:nilerr // cut short: not a finding
 		}
 		if why != "" {
 			c.skipped = true
@@ -128,7 +128,7 @@ func (r *Runner) step(ctx context.Context, c *cellRun, n int) error {
 		r.Progress.start(c.spec, n)
 		o := r.trial(ctx, c.spec, n)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // likewise
 		}
 		c.outcomes = append(c.outcomes, o)
 		if err := r.keep(c.spec, o); err != nil {
