@@ -123,7 +123,7 @@ func (s *service) start(ctx context.Context) error {
 // starts it again. It notes how far the sale was, and for how long the service
 // was not there.
 func (s *service) killMidSale(ctx context.Context, door *clicks, admitted int64, out *saleOutcome) error {
-	err := waitFor(ctx, fmt.Sprintf("%d admitted orders", admitted), 30*time.Second, time.Millisecond, func() (bool, error) {
+	err := waitFor(ctx, fmt.Sprintf("%d admitted orders", admitted), 30*time.Second, 200*time.Microsecond, func() (bool, error) {
 		return door.queued.Load() >= admitted, nil
 	})
 	if err != nil {

@@ -173,12 +173,12 @@ func Suite(name string, settings []Setting, trials int, tests ...string) ([]Spec
 		Rate: 1000, Warmup: time.Second, Duration: 10 * time.Second, Saturate: 3 * time.Second, Messages: 400, Payload: 100,
 		Senders: 16, Batch: 64, Window: 20_000, Prefetch: 10,
 	}
-	sale := SaleParams{Buyers: 1000, Stock: 200, Connections: 32, ResultDeadline: 20 * time.Second}
+	sale := SaleParams{Buyers: 1500, Stock: 300, Connections: 32, ResultDeadline: 20 * time.Second}
 	repeats, crashes := 1, 1
 	switch name {
 	case "smoke":
 		load.Duration, load.Saturate, load.Messages = 2*time.Second, 2*time.Second, 200
-		sale.Buyers, sale.Stock = 400, 100
+		sale.Buyers, sale.Stock = 1000, 200
 	case "quick":
 	case "full":
 		// Six is the fewest that bound a median at 95 %.

@@ -65,7 +65,7 @@ func TestASaleOverADurableQueueSellsTheStockOnceEach(t *testing.T) {
 		specs = specsFor(t, durable, TestSale, FaultNone, FaultServiceKill)
 	}
 	for i := range specs {
-		specs[i].Sale = SaleParams{Buyers: 500, Stock: 100, Connections: 32, ResultDeadline: 40 * time.Second}
+		specs[i].Sale = SaleParams{Buyers: 1500, Stock: 300, Connections: 32, ResultDeadline: 40 * time.Second}
 		if soak() {
 			specs[i].Trials = 20
 			specs[i].Sale = SaleParams{Buyers: 5000, Stock: 500, Connections: 64, ResultDeadline: 2 * time.Minute}
