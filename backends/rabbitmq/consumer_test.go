@@ -63,12 +63,12 @@ func TestNothingClosesTheChannel(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := s.ch.NotifyClose(make(chan *amqp.Error, 1))
+	if err := c.Ack(soon(t), ds[0]); err != nil {
+		t.Fatal(err)
+	}
 	for name, settle := range map[string]func(context.Context, ...*queue.Delivery) error{"ack": c.Ack, "nack": c.Nack} {
-		if err := c.Ack(soon(t), ds[0]); name == "ack" && err != nil {
-			t.Fatal(err)
-		}
 		if err := settle(soon(t), ds[0]); !errors.Is(err, queue.ErrSettled) {
-			t.Errorf("second %s: got %v, want ErrSettled", name, err)
+			t.Errorf("second settlement, %s: got %v, want ErrSettled", name, err)
 		}
 	}
 	// Ranges and single tags from several goroutines, each tag many times.
