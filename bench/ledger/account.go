@@ -108,7 +108,7 @@ func (t *Tally) Report() Report {
 		switch {
 		case m.effects > 0:
 			withEffect++
-		case m.dead:
+		case m.dead, m.gaveUp:
 			r.DeadLettered++
 		case m.dropped:
 			r.PolicyDropped++

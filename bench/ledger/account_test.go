@@ -155,6 +155,15 @@ func TestEveryDamageIsNamed(t *testing.T) {
 			func(c *Counts) { c.Stranded = 1 }, []string{"1 stranded in the broker after the drain"}},
 		{"a message was dead-lettered", func(h *history) { h.drop(7, Effect); h.DeadLettered = []string{name(7)} },
 			func(c *Counts) { c.DeadLettered = 1 }, []string{"1 dead-lettered"}},
+		{"a consumer gave a message up, as it recorded itself", func(h *history) {
+			h.drop(7, Effect)
+			h.add(Record{Event: DeadLettered, At: 7045, Process: 2}, 7)
+		}, func(c *Counts) { c.DeadLettered = 1 }, []string{"1 dead-lettered"}},
+		{"a commit without an answer is no effect, and takes none away", func(h *history) {
+			h.add(Record{Event: EffectUnknown, At: 7035, Process: 2}, 7)
+			h.drop(8, Effect)
+			h.add(Record{Event: EffectUnknown, At: 8035, Process: 2}, 8)
+		}, func(c *Counts) { c.Lost = 1 }, []string{"1 lost: acked without an effect"}},
 		{"a message was dropped by a limit", func(h *history) { h.drop(7, Delivered, Effect, Acked); h.Dropped = []string{name(7)} },
 			func(c *Counts) { c.PolicyDropped = 1 }, []string{"1 dropped by policy"}},
 		{"a message in several places counts once: dead-lettered before dropped before stranded", func(h *history) {

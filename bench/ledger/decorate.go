@@ -139,8 +139,17 @@ func (c recordingConsumer) record(e Event, ds []*queue.Delivery, err error) {
 
 // RecordEffect is for handlers: it records that the effect of a delivery was
 // committed, and must be called after the commit and before the ack.
-func RecordEffect(w *Writer, d *queue.Delivery) {
-	r := recordOf(Effect, d.ID, Now())
+func RecordEffect(w *Writer, d *queue.Delivery) { recordHandled(w, Effect, d) }
+
+// RecordEffectUnknown is for handlers whose commit got no answer.
+func RecordEffectUnknown(w *Writer, d *queue.Delivery) { recordHandled(w, EffectUnknown, d) }
+
+// RecordDeadLetter is for handlers that give a message up: to be called before
+// its ack.
+func RecordDeadLetter(w *Writer, d *queue.Delivery) { recordHandled(w, DeadLettered, d) }
+
+func recordHandled(w *Writer, e Event, d *queue.Delivery) {
+	r := recordOf(e, d.ID, Now())
 	r.Attempt = uint16(d.Attempt)
 	w.Append(r)
 }

@@ -13,6 +13,7 @@ type message struct {
 	effectFrom, ackFrom                  int64 // the latest delivery before the first of either
 	afterAck                             int64
 	unheard                              bool
+	gaveUp                               bool       // a consumer dead-lettered it
 	seenBy                               []sighting // the first delivery by each consumer, of a broadcast queue
 
 	// What the Input says.
@@ -70,6 +71,8 @@ func (m *message) add(r *Record, copies int) {
 			m.firstAck, m.ackFrom = r.At, m.lastDelivery
 		}
 		m.acks++
+	case DeadLettered:
+		m.gaveUp = true
 	}
 }
 
@@ -173,6 +176,8 @@ func (b *brief) add(r *Record) bool {
 		return once(&b.effect, sawEffect, sawEffect)
 	case Acked:
 		return once(&b.acked, sawAck, sawAck)
+	case DeadLettered:
+		return false
 	}
 	b.flags |= sawOther
 	return true

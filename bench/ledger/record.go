@@ -13,7 +13,9 @@ type Event uint8
 // The events. Their order of writing is what makes them evidence: an intent
 // comes before the send, a delivery before the handler sees it, an effect after
 // its commit, an ack after the queue's nil. A later record that is absent then
-// says that the process was killed in between.
+// says that the process was killed in between. EffectUnknown says that a commit
+// got no answer: the effect may exist, beside that of the next attempt.
+// DeadLettered says that a consumer gave a message up, before its ack.
 const (
 	Intent Event = 1 + iota
 	Accepted
@@ -23,6 +25,8 @@ const (
 	Effect
 	Acked
 	Nacked
+	EffectUnknown
+	DeadLettered
 	FaultAsked
 	FaultConfirmed
 	FaultHealed
@@ -31,7 +35,7 @@ const (
 
 func (e Event) String() string {
 	names := [...]string{"unwritten", "intent", "accepted", "rejected", "unknown", "delivered", "effect",
-		"acked", "nacked", "fault asked", "fault confirmed", "fault healed"}
+		"acked", "nacked", "effect unknown", "dead-lettered", "fault asked", "fault confirmed", "fault healed"}
 	if int(e) < len(names) {
 		return names[e]
 	}
