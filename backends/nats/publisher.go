@@ -1,0 +1,133 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"queuelab/backends/internal/envelope"
+	"queuelab/queue"
+)
+
+type publisher struct {
+	q     *stream
+	link  *link
+	asker *asker
+	once  sync.Once
+
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup
+}
+
+// Publisher implements queue.Queue.
+func (q *stream) Publisher(ctx context.Context) (queue.Publisher, error) {
+	l, err := q.dial(ctx, "publisher")
+	if err != nil {
+		return nil, q.wrap(ctx, "publisher", err)
+	}
+	p := &publisher{q: q, link: l}
+	p.asker, err = newAsker(l)
+	if err == nil {
+		err = q.children.Add(p)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// Publish implements queue.Publisher.
+func (p *publisher) Publish(ctx context.Context, msgs ...queue.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	out := make([]*nats.Msg, len(msgs))
+	for i, m := range msgs {
+		if m.ID == "" {
+			return queue.Reject(fmt.Errorf("nats publish: message %d of %d has no id", i+1, len(msgs)))
+		}
+		out[i] = nats.NewMsg(p.q.subject)
+		out[i].Data = envelope.Append(make([]byte, 0, envelope.Size(m)), m)
+		if p.q.dedupe > 0 {
+			out[i].Header.Set(jetstream.MsgIDHeader, url.QueryEscape(m.ID)) // which a header can hold, and no two ids share
+		}
+	}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return queue.ErrClosed
+	}
+	p.calls.Add(1)
+	p.mu.Unlock()
+	defer p.calls.Done()
+	if len(msgs) == 0 {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, p.q.timeout)
+	defer cancel()
+	pe := &queue.PublishError{Outcomes: make([]queue.Outcome, len(msgs))}
+	for i, a := range p.asker.ask(within, out) {
+		outcome, err := outcomeOf(a)
+		pe.Outcomes[i] = outcome
+		if err != nil && pe.Err == nil {
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			pe.Err = fmt.Errorf("nats publish: %w", err)
+		}
+	}
+	if pe.Err == nil {
+		return nil
+	}
+	return pe
+}
+
+// outcomeOf reads a stream's answer to a message.
+func outcomeOf(a answer) (queue.Outcome, error) {
+	switch {
+	case a.refused:
+		return queue.Rejected, queue.Reject(a.err)
+	case a.msg == nil:
+		return queue.Unknown, a.err
+	case noResponders(a.msg):
+		return queue.Rejected, queue.Reject(errors.New("no stream takes messages of this queue: was it deleted, or is the server still starting?"))
+	}
+	var said struct {
+		Stream string              `json:"stream"`
+		Error  *jetstream.APIError `json:"error"`
+	}
+	err := json.Unmarshal(a.msg.Data, &said)
+	switch {
+	case err != nil:
+		return queue.Unknown, fmt.Errorf("an answer that is none: %w", err)
+	case said.Error == nil && said.Stream != "":
+		return queue.Accepted, nil
+	case said.Error == nil:
+		return queue.Unknown, errors.New("an answer that is none: it names no stream")
+	case said.Error.Code < 500 || strings.Contains(said.Error.Description, "maximum"):
+		return queue.Rejected, queue.Reject(said.Error)
+	}
+	return queue.Unknown, said.Error // it failed to store, and perhaps only in part
+}
+
+// Close implements queue.Publisher. Publishes in flight end with the time that
+// they have for an answer.
+func (p *publisher) Close() error {
+	p.once.Do(func() {
+		p.mu.Lock()
+		p.closed = true
+		p.mu.Unlock()
+		p.calls.Wait()
+		p.link.Close()
+		p.q.children.Remove(p)
+	})
+	return nil
+}
