@@ -28,13 +28,29 @@
 // new consumer, and a late Ack of the old delivery is ErrLeaseLost. Nothing is
 // committed for a generation that is over.
 //
+// That is commit=after. The others commit whatever the handler does, and are at
+// most once; Ack settles in this process only and never fails:
+//
+//   - before: Receive commits what it is about to return, and waits for the answer.
+//   - auto: a timer commits what Receive has returned, as kafka-go's Reader with
+//     a CommitInterval does. A killed consumer loses what it held at the last
+//     tick, and what was done since the last tick comes again.
+//   - poll: a Receive commits what those before it returned, once the interval has
+//     passed, as Java's automatic commit does. Whoever handles what one Receive
+//     returned before the next one loses nothing by a kill; whoever hands it to
+//     other goroutines does.
+//
+// With auto and poll, Close commits what was returned.
+//
 // There is no Nack, attempts are not counted, and there is no broker-side
 // dead-letter destination.
 //
 // A publish is rejected where Kafka certainly did not store it: the broker
 // cannot be reached, or it says so before it appends (too large, not enough
 // replicas, not authorised). After a time-out, a broken connection or an error
-// that may come after the append it is unknown. Nothing is sent twice here.
+// that may come after the append it is unknown. Nothing is sent twice here, but
+// with retries, when kafka-go's own producer is used: it sends again what failed,
+// has no means to see that the first try was stored, and says nothing of it.
 //
 // # URL
 //
@@ -44,8 +60,10 @@
 //	partitions       of a topic that is created (4); if given, an existing topic must have as many
 //	replication      of a topic that is created (1); if given, an existing topic must have as much.
 //	                 Above 1, a new topic gets min.insync.replicas = a majority
+//	min-insync       that instead; if given, an existing topic must have as many
 //	flush            1: a new topic gets flush.messages=1, each batch is synced before it is confirmed (0)
 //	acks             all, 1 or 0: who confirms a publish (all)
+//	retries          tries of kafka-go's own producer after the first, 0 to 100; 0: its producer is not used (0)
 //	group            consumer group (default); the broker knows it as TOPIC.GROUP, so that
 //	                 queues of one group name do not rebalance each other
 //	linger           how long to gather before a request to a partition leader (0). There is
@@ -59,12 +77,14 @@
 //	prefetch         a partition is fetched again when fewer than this many wait here (1000).
 //	                 franz-go fetches all partitions together, one fetch ahead of that
 //	max-uncommitted  most deliveries of a partition that are done beyond one that is not (10000)
+//	commit           when offsets are committed: after, before, auto or poll, see Delivery (after)
+//	commit-interval  between two commits, with commit=auto and commit=poll (5s)
 //	timeout          for one request to a broker (5s)
 //	preset           latency: linger=0, prefetch=100 · throughput: batch=5000, prefetch=5000, fetch-bytes=4194304
 //
 // # Clients
 //
-// Neither library's producer is used: both retry or gather by a timer, and do
+// Neither library's producer is used, but with retries: both retry or gather by a timer, and do
 // not say which failed message may have been stored. Record batches are written
 // here and sent as they are, one request per broker at a time, over kafka-go's
 // or franz-go's connections and protocol. A batch is as large as what the
@@ -136,7 +156,7 @@ type topicQueue struct {
 
 // Capabilities implements queue.Queue.
 func (q *topicQueue) Capabilities() queue.Capabilities {
-	return queue.Capabilities{
+	caps := queue.Capabilities{
 		Guarantee:     queue.AtLeastOnce,
 		Confirm:       q.confirm(),
 		AckConfirmed:  true,
@@ -148,6 +168,10 @@ func (q *topicQueue) Capabilities() queue.Capabilities {
 		Shared:        true,
 		LeaseFenced:   true,
 	}
+	if q.commit != commitAfter {
+		caps.Guarantee, caps.AckConfirmed, caps.LeaseFenced = queue.AtMostOnce, false, false
+	}
+	return caps
 }
 
 func (q *topicQueue) confirm() queue.Confirm {
@@ -168,7 +192,10 @@ func (q *topicQueue) Publisher(ctx context.Context) (queue.Publisher, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	p := newPublisher(q)
+	var p queue.Publisher
+	if p = newPublisher(q); q.retries > 0 {
+		p = newRetrier(q)
+	}
 	if err := q.track(p); err != nil {
 		return nil, err
 	}

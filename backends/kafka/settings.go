@@ -23,6 +23,7 @@ type settings struct {
 	franz bool   // franz-go instead of kafka-go
 
 	partitions, replication           int
+	minInSync                         int // 0: a majority, or what an existing topic has
 	partitionsGiven, replicationGiven bool
 	flush                             bool
 	acks                              int16
@@ -35,7 +36,23 @@ type settings struct {
 	fetchBytes                  int
 	prefetch                    int
 	maxUncommitted              int
+
+	commit         string // when offsets are committed
+	commitInterval time.Duration
+	retries        int // of kafka-go's own producer; 0: it is not used
 }
+
+// When the offsets of what Receive returned are committed.
+const (
+	commitAfter  = "after"  // with their Ack
+	commitBefore = "before" // before Receive returns them
+	commitAuto   = "auto"   // by a timer
+	commitPoll   = "poll"   // by a later Receive
+)
+
+// periodic reports whether offsets are committed now and then, whatever the
+// handler has done.
+func (s settings) periodic() bool { return s.commit == commitAuto || s.commit == commitPoll }
 
 func parse(u *url.URL) (settings, error) {
 	var s settings
@@ -65,6 +82,7 @@ func parse(u *url.URL) (settings, error) {
 	s.group = s.topic + "." + p.Name("group", "default")
 	s.partitions = p.Int("partitions", 4, 1, 10_000)
 	s.replication = p.Int("replication", 1, 1, 100)
+	s.minInSync = p.Int("min-insync", 0, 1, 100)
 	s.partitionsGiven = u.Query().Has("partitions")
 	s.replicationGiven = u.Query().Has("replication")
 	s.flush = p.OneOf("flush", "0", "1") == "1"
@@ -83,8 +101,20 @@ func parse(u *url.URL) (settings, error) {
 	s.fetchBytes = p.Int("fetch-bytes", 1<<20, 1<<10, 1<<30)
 	s.prefetch = p.Int("prefetch", 1000, 1, 1_000_000)
 	s.maxUncommitted = p.Int("max-uncommitted", 10_000, 1, 10_000_000)
+	s.commit = p.OneOf("commit", commitAfter, commitBefore, commitAuto, commitPoll)
+	s.commitInterval = p.Duration("commit-interval", 5*time.Second, time.Millisecond, time.Hour)
+	s.retries = p.Int("retries", 0, 0, 100)
 	if err := p.Err(); err != nil {
 		return s, fmt.Errorf("kafka: %w", err)
+	}
+	switch {
+	case u.Query().Has("commit-interval") && !s.periodic():
+		return s, fmt.Errorf("kafka: commit-interval has no meaning with commit=%s: leave it out, or use commit=auto or commit=poll", s.commit)
+	case s.retries > 0 && s.franz:
+		return s, errors.New("kafka: retries is for kafka-go's producer, which stores a message twice: franz-go's does not, leave client=franz out")
+	}
+	if s.minInSync > s.replication {
+		return s, fmt.Errorf("kafka: min-insync=%d is more than replication=%d: nothing would ever be accepted", s.minInSync, s.replication)
 	}
 	if s.heartbeat >= s.session {
 		return s, fmt.Errorf("kafka: heartbeat=%v must be shorter than session=%v", s.heartbeat, s.session)

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,10 @@ func ensureTopic(ctx context.Context, c *cluster, s settings) (topicFacts, error
 	if facts.minInSync > lay.replicas {
 		facts.minInSync = lay.replicas
 	}
+	if s.minInSync != 0 && facts.minInSync != s.minInSync {
+		return facts, fmt.Errorf("kafka: topic %s has min.insync.replicas=%d, not %d: leave min-insync= out, or delete the topic first",
+			s.topic, facts.minInSync, s.minInSync)
+	}
 	if s.flush && !facts.flushEach {
 		return facts, fmt.Errorf("kafka: topic %s exists without flush.messages=1: leave flush=1 out, or delete the topic first", s.topic)
 	}
@@ -69,7 +74,7 @@ func createTopic(ctx context.Context, client *kafkago.Client, s settings) error 
 	if s.replication > 1 {
 		// Without it acks=all is content with the leader alone.
 		tc.ConfigEntries = append(tc.ConfigEntries, kafkago.ConfigEntry{
-			ConfigName: "min.insync.replicas", ConfigValue: strconv.Itoa(s.replication/2 + 1)})
+			ConfigName: "min.insync.replicas", ConfigValue: strconv.Itoa(cmp.Or(s.minInSync, s.replication/2+1))})
 	}
 	res, err := client.CreateTopics(ctx, &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{tc}})
 	if err != nil {

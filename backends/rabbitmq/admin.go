@@ -87,6 +87,13 @@ func (c config) declare(ch *amqp.Channel) error {
 		return err
 	}
 	args := amqp.Table{amqp.QueueTypeArg: c.kind}
+	if c.members > 0 {
+		args["x-quorum-initial-group-size"] = int64(c.members)
+	}
+	if c.maxLength > 0 {
+		args[amqp.QueueMaxLenArg] = int64(c.maxLength)
+		args[amqp.QueueOverflowArg] = c.overflow
+	}
 	if _, err := ch.QueueDeclare(c.queue, true, false, false, false, args); err != nil {
 		return err
 	}

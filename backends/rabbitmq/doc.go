@@ -19,6 +19,15 @@
 // happens while the broker blocks publishers (connection.blocked). Every
 // message of one key goes over the same channel, so a key's order survives.
 //
+// With mandatory=false the broker confirms a message that it has no queue for, and
+// forgets it: it is accepted and gone.
+//
+// With max-length the broker bounds how many messages are ready in a group's
+// queue. overflow=drop-head, its default, makes room by dropping the oldest,
+// which were accepted; reject-publish rejects the new one, though a quorum queue
+// lets some more in that were under way. Where several groups have a queue, one
+// that is full rejects a message that the others have taken.
+//
 // A consumer holds at most prefetch unsettled deliveries, those that wait in
 // this process included. Acks go to the channel that the delivery came from,
 // one frame for the oldest deliveries where all of them are acked at once. They
@@ -43,11 +52,20 @@
 //
 //	amqp://user:password@host:port/vhost?queue=orders
 //
+// With several host:port, by commas, each connection goes to the first node that
+// lets it in.
+//
 //	queue            name of the exchange; default "orders"
 //	group            consumer group; default "workers"
 //	type             classic (default) or quorum
+//	members          nodes that have a new quorum queue, 1 to 99; default the broker's own, 3. A message
+//	                 is confirmed once most of them have it on disk
 //	persistent       true (default): stored on disk; false: kept in memory. A quorum queue always stores
 //	confirm          true (default): wait for the broker's confirm; false: nil after the write, unroutable messages vanish
+//	mandatory        true (default, with confirm=true): a message without a queue is rejected; false: it is
+//	                 confirmed, and gone
+//	max-length       most ready messages of the group's queue, 1 to 1000000000; default no bound
+//	overflow         what a full queue does: drop-head (default) or reject-publish, which needs confirm=true
 //	auto-ack         false (default); true: at most once, see above
 //	prefetch         most unsettled deliveries of one consumer, 1 to 65535; default 64
 //	window           most unconfirmed messages on one channel, 1 to 1000; default 500
@@ -77,6 +95,12 @@
 // is killed a second later comes back without it, or with a quorum queue that
 // never answers again, confirmed messages and all. Therefore Open waits once,
 // when it has created the queue, so that what is published later is durable.
+//
+// In a quorum queue of several members the others choose a new leader when its
+// node dies. Until they have, publishes are nacked, which is a rejection. Where
+// most members are gone nobody answers at all, neither with a confirm nor with an
+// error, and what was published waits for their return: it is unknown after
+// confirm-timeout.
 //
 // After a cut, publisher and consumer build a new connection, new channels and
 // the topology anew, with a jittered back-off from 50 ms to 2 s. The client

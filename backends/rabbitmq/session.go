@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,23 +15,28 @@ import (
 
 // target is a broker and who we are to it.
 type target struct {
-	dialURL string // without our parameters; holds the password, never printed
-	addr    string
-	user    string
-	vhost   string
+	nodes []string // URLs without our parameters; they hold the password, never printed
+	addr  string   // of all nodes, for people
+	user  string
+	vhost string
 }
 
 func parseTarget(u *url.URL) (target, error) {
-	plain := *u
-	plain.RawQuery, plain.Fragment = "", ""
-	t := target{dialURL: plain.String()}
-	uri, err := amqp.ParseURI(t.dialURL)
-	if err != nil {
-		// The library's error may quote the URL, password and all.
-		return target{}, errors.New("want amqp://user:password@host:port/vhost, with special characters percent-encoded")
+	var t target
+	var addrs []string
+	for _, host := range strings.Split(u.Host, ",") {
+		plain := *u
+		plain.Host, plain.RawQuery, plain.Fragment = host, "", ""
+		uri, err := amqp.ParseURI(plain.String())
+		if err != nil {
+			// The library's error may quote the URL, password and all.
+			return target{}, errors.New("want amqp://user:password@host:port/vhost, with special characters percent-encoded, and several host:port by commas")
+		}
+		t.nodes = append(t.nodes, plain.String())
+		addrs = append(addrs, net.JoinHostPort(uri.Host, fmt.Sprint(uri.Port)))
+		t.user, t.vhost = uri.Username, uri.Vhost
 	}
-	t.addr = net.JoinHostPort(uri.Host, fmt.Sprint(uri.Port))
-	t.user, t.vhost = uri.Username, uri.Vhost
+	t.addr = strings.Join(addrs, ",")
 	return t, nil
 }
 
@@ -44,11 +50,28 @@ type session struct {
 	gate atomic.Pointer[chan struct{}]
 }
 
-// dial opens a connection for the named purpose. ctx bounds the log-in only.
-func (t target) dial(ctx context.Context, purpose string) (*session, error) {
+// dial opens a connection for the named purpose, to the first node that lets us
+// in. ctx bounds the log-in only; no node gets more than its share of the time,
+// since one that is cut off never answers.
+func (t target) dial(ctx context.Context, purpose string) (s *session, err error) {
+	for i, node := range t.nodes {
+		share, cancel := ctx, context.CancelFunc(func() {})
+		if end, ok := ctx.Deadline(); ok && len(t.nodes) > 1 {
+			share, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(len(t.nodes)-i))
+		}
+		s, err = t.dialNode(share, node, purpose)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return s, err
+}
+
+func (t target) dialNode(ctx context.Context, node, purpose string) (*session, error) {
 	s := &session{done: make(chan struct{})}
 	interrupted := func() bool { return ctx.Err() != nil }
-	conn, err := amqp.DialConfig(t.dialURL, amqp.Config{
+	conn, err := amqp.DialConfig(node, amqp.Config{
 		Heartbeat:  10 * time.Second,
 		Properties: amqp.Table{"product": "queuelab", "connection_name": "queuelab " + purpose},
 		Dial: func(network, addr string) (net.Conn, error) {

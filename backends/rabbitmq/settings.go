@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"queuelab/backends/internal/params"
 	"queuelab/queue"
 )
@@ -24,6 +26,10 @@ type config struct {
 	kind           string // the broker's x-queue-type
 	persistent     bool
 	confirm        bool
+	mandatory      bool
+	maxLength      int // 0: no bound
+	members        int // of a quorum queue; 0: as many as the broker has it
+	overflow       string
 	autoAck        bool
 	prefetch       int
 	window         int
@@ -49,6 +55,10 @@ func parse(u *url.URL) (config, error) {
 		channels:       p.Int("channels", 2, 1, 16),
 		confirmTimeout: p.Duration("confirm-timeout", 10*time.Second, 10*time.Millisecond, 10*time.Minute),
 	}
+	c.mandatory = p.Bool("mandatory", c.confirm)
+	c.members = p.Int("members", 0, 1, 99)
+	c.maxLength = p.Int("max-length", 0, 1, 1_000_000_000)
+	c.overflow = p.OneOf("overflow", amqp.QueueOverflowDropHead, amqp.QueueOverflowRejectPublish)
 	c.queue = c.exchange + "." + p.Name("group", "workers")
 	settle := time.Duration(0)
 	if c.persistent && c.confirm {
@@ -65,10 +75,23 @@ func parse(u *url.URL) (config, error) {
 		return config{}, fmt.Errorf("queue and group together are %d bytes: RabbitMQ allows %d", len(c.queue), maxShort)
 	case c.kind == "quorum" && !c.persistent:
 		return config{}, errors.New("persistent=false has no meaning with type=quorum, which stores every message: leave it out, or use type=classic")
+	case c.mandatory && !c.confirm:
+		return config{}, errors.New("mandatory=true needs confirm=true: nobody would wait for what comes back")
+	case c.members > 0 && c.kind != "quorum":
+		return config{}, errors.New("members= is how many nodes have a quorum queue: give type=quorum as well")
+	case c.maxLength == 0 && u.Query().Has("overflow"):
+		return config{}, errors.New("overflow says what a full queue does: give max-length as well")
+	case c.rejects() && !c.confirm:
+		return config{}, errors.New("overflow=reject-publish needs confirm=true: nobody would hear the rejection")
 	}
 	var err error
 	c.target, err = parseTarget(u)
 	return c, err
+}
+
+// rejects reports whether a full queue rejects, and does not drop its oldest.
+func (c config) rejects() bool {
+	return c.maxLength > 0 && c.overflow == amqp.QueueOverflowRejectPublish
 }
 
 // syncsClassic reports whether a classic queue of that version syncs to disk
@@ -90,6 +113,8 @@ func (c config) capabilities(version string) queue.Capabilities {
 		Stored:        true,
 		Durable:       c.persistent && c.confirm,
 		Shared:        true,
+		Bounded:       c.rejects(),
+		DropsOldest:   c.maxLength > 0 && !c.rejects(),
 	}
 	if c.autoAck {
 		caps.Guarantee = queue.AtMostOnce
@@ -102,6 +127,8 @@ func (c config) capabilities(version string) queue.Capabilities {
 		caps.Confirm = queue.ConfirmNone
 	case !c.persistent:
 		caps.Confirm = queue.ConfirmMemory
+	case c.members > 1:
+		caps.Confirm = queue.ConfirmReplicas
 	case c.kind == "quorum", syncsClassic(version):
 		caps.Confirm = queue.ConfirmDisk
 	default:

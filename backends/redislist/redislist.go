@@ -16,6 +16,12 @@
 //	                needs Redis 7. What a killed consumer loses is a batch
 //	pipeline=N      most messages of concurrent publishes in one LPUSH; default 512
 //	timeout=D       to connect, and for an answer; default 3s
+//	retries=N       go-redis sends a command that failed again, up to so often, and
+//	                says nothing of it; 0 to 10, default 0. See Crash behaviour
+//	sentinel=H:P,H:P  Sentinels, with master=NAME: the server is the one that they call
+//	                so, and the URL's host is not used. Not durable then without wait
+//	wait=N          a message is accepted once N replicas have it too, and unknown where
+//	                they have not within a third of timeout; default 0
 //	preset=latency  batch=1
 //	preset=throughput  batch=100
 //
@@ -33,7 +39,9 @@
 // disk Redis answers up to two seconds before it writes, and a kill then loses
 // those; always does not. A publish whose reply is lost is
 // unknown and is never sent again by this package, so it is stored once or not at
-// all.
+// all. With retries go-redis does send it again: a publish whose reply is lost is
+// accepted and stored twice, and a pop whose reply is lost is gone without an
+// error, since the pop that go-redis sends for it brings the next message.
 //
 // go-redis logs a failed dial to standard error. Its logger belongs to the whole
 // process, so this package leaves it alone; a program may call redis.SetLogger.

@@ -21,6 +21,15 @@
 // that one of them takes it at once; Close gives back all that is unsettled in
 // the same way. A lost hint only means that the message waits for the next claim.
 //
+// With noack=true delivery is at most once: the broker forgets an entry as it hands
+// it over. Ack then settles in this process only, Nack is queue.ErrUnsupported and
+// attempts are not counted. What a killed consumer held is gone, and so is a read
+// whose reply is lost. Close gives back what Receive has not taken.
+//
+// With maxlen the stream holds so many entries and no more: each publish beyond
+// drops the oldest, read or not, and is accepted like any other. Nobody is told but
+// a consumer that had a dropped one pending.
+//
 // # URL
 //
 //	redis+streams://[user:password@]host[:6379][/db]?queue=orders
@@ -30,9 +39,18 @@
 //	claim=D         lease; 1s to 1h, default 30s. Make it three times the longest
 //	                pause of a process, not of a handler
 //	prefetch=N      entries read ahead of Receive, 1 to 10000; default 1: none
+//	noack=true      at most once, see above; default false
+//	maxlen=N        entries that the stream holds, 1 to 1000000000; default 0: no
+//	                bound. Whoever publishes enforces it, so let all of them say it
 //	trim=D          how often acked entries are removed; 0s for never, default 10s
 //	pipeline=N      most messages of concurrent publishes in one round trip; default 512
 //	timeout=D       to connect, and for an answer; default 3s
+//	retries=N       go-redis sends a command that failed again, up to so often, and
+//	                says nothing of it; 0 to 10, default 0. See Crash behaviour
+//	sentinel=H:P,H:P  Sentinels, with master=NAME: the server is the one that they call
+//	                so, and the URL's host is not used. Not durable then without wait
+//	wait=N          a message is accepted once N replicas have it too, and unknown where
+//	                they have not within a third of timeout; default 0
 //	preset=latency  prefetch=1
 //	preset=throughput  prefetch=100
 //
@@ -59,6 +77,10 @@
 //
 // An entry that somebody else has deleted or trimmed while it was pending is acked
 // away, and reported by Receive as a *GoneError.
+//
+// With retries go-redis sends a publish whose reply was lost again, and it is
+// stored twice without an error. A script that settles and is sent again finds
+// nothing pending: that is ErrLeaseLost although the ack was done.
 //
 // go-redis logs a failed dial to standard error. Its logger belongs to the whole
 // process, so this package leaves it alone; a program may call redis.SetLogger.
@@ -87,6 +109,8 @@ type streams struct {
 	claim    time.Duration
 	prefetch int
 	trim     time.Duration
+	noAck    bool
+	maxLen   int // 0: no bound
 	caps     queue.Capabilities
 }
 
@@ -103,6 +127,8 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		claim:    p.Duration("claim", 30*time.Second, time.Second, time.Hour),
 		prefetch: p.Int("prefetch", 1, 1, 10000),
 		trim:     p.Duration("trim", 10*time.Second, 0, time.Hour),
+		noAck:    p.Bool("noack", false),
+		maxLen:   p.Int("maxlen", 0, 1, 1_000_000_000),
 	}
 	var err error
 	if q.Base, err = redisconn.Open(ctx, "redis-streams", u, p); err != nil {
@@ -129,6 +155,11 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		Durable:       q.Facts.Durable(),
 		Shared:        true,
 		LeaseFenced:   true,
+		DropsOldest:   q.maxLen > 0,
+	}
+	if q.noAck {
+		q.caps.Guarantee, q.caps.Attempts = queue.AtMostOnce, queue.NotCounted
+		q.caps.AckConfirmed, q.caps.Nack, q.caps.LeaseFenced = false, false, false
 	}
 	return q, nil
 }
@@ -179,7 +210,7 @@ func (q *streams) adds(msgs []queue.Message) []*redis.StringCmd {
 	size, fields := 0, 0
 	for i := range msgs {
 		size += len(msgs[i].Body)
-		fields += 9 + 2*len(msgs[i].Headers)
+		fields += 12 + 2*len(msgs[i].Headers)
 	}
 	texts := slices.Clone(msgs)
 	bodies, values := make([]byte, 0, size), make([]redisconn.Value, len(msgs))
@@ -190,7 +221,11 @@ func (q *streams) adds(msgs []queue.Message) []*redis.StringCmd {
 		bodies = append(bodies, m.Body...)
 		values[i], m.Body = bodies[from:], nil
 		first := len(args)
-		args = append(args, "xadd", &q.stream, "*", fieldID, &m.ID, fieldBody, &values[i])
+		args = append(args, "xadd", &q.stream)
+		if q.maxLen > 0 {
+			args = append(args, "maxlen", "=", q.maxLen)
+		}
+		args = append(args, "*", fieldID, &m.ID, fieldBody, &values[i])
 		if m.Key != "" {
 			args = append(args, fieldKey, &m.Key)
 		}
@@ -241,16 +276,17 @@ func (q *streams) Backlog(ctx context.Context) (queue.Backlog, error) {
 
 // lag is how many entries the group has not read, -1 where the broker has lost
 // count, which it does when entries were deleted. That it has read all is known
-// even then.
+// even then. What maxlen has dropped unread the broker counts for ever; there are
+// at most as many unread ones as there are entries.
 func (q *streams) lag(ctx context.Context, g redis.XInfoGroup) (int64, error) {
-	if g.Lag >= 0 {
+	if g.Lag >= 0 && q.maxLen == 0 {
 		return g.Lag, nil
 	}
 	info, err := q.Control.XInfoStream(ctx, q.stream).Result()
 	if err == nil && info.LastGeneratedID == g.LastDeliveredID {
 		return 0, nil
 	}
-	return -1, err
+	return min(g.Lag, info.Length), err
 }
 
 // Delete implements queue.Queue. It removes the stream with all its groups.

@@ -40,6 +40,16 @@ type Options struct {
 	Kind    string    // one of Kinds
 	Setting string    // a settings file in compose/KIND, such as "aof-everysec"; "" is the kind's default
 	Log     io.Writer // progress for people; may be nil
+	// Storage puts the broker's data, not its log, on a file system that can lose
+	// power, sync slowly or be full. See package storage for what that needs, where
+	// it is missing Start returns ErrNoStorage, and for what the model is. Nothing
+	// that is timed on it means anything.
+	Storage bool
+	// Network keeps the nodes of a cluster in network namespaces of their own, so
+	// that CutOff can part them: of Kafka only, and for root. See NetworkAvailable.
+	// What nodes and clients say to each other then passes through this process,
+	// so that nothing that is timed on it means anything.
+	Network bool
 }
 
 // Broker is one broker that runs. Its methods may be called from any goroutine;
@@ -64,6 +74,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
+	k.storage, k.network = o.Storage, o.Network
 	if _, _, err := k.settingsFile(o.Setting); err != nil {
 		return nil, fmt.Errorf("start %s: %w", k.name, err)
 	}
@@ -94,6 +105,9 @@ func start(ctx context.Context, k kind, o Options) (*Broker, error) {
 		return nil, fmt.Errorf("start %s: %w", k.name, err)
 	}
 	b := &Broker{kind: k, setting: o.Setting, url: k.url(h.port()), host: h, out: o.Log}
+	if c, ok := h.(*cluster); ok {
+		b.url = c.url
+	}
 	fmt.Fprintf(o.Log, "%s: starting on port %d\n", k.name, h.port())
 	err = b.launch(ctx)
 	if err == nil && k.found != nil {
@@ -147,7 +161,7 @@ func (b *Broker) ask(ctx context.Context) error {
 }
 
 // External returns a broker that runs already and belongs to somebody else:
-// Kill, Restart, Pause, Resume and Stop are ErrExternal.
+// Kill, Terminate, Restart, Pause, Resume and Stop are ErrExternal.
 func External(kindName, rawURL string) (*Broker, error) {
 	k, err := lookup(kindName)
 	if err != nil {
@@ -176,6 +190,11 @@ func (b *Broker) URL() string { return b.url }
 // Kill sends SIGKILL to every process of the broker and returns once the kernel
 // has confirmed each death. Data and port stay, for Restart.
 func (b *Broker) Kill(ctx context.Context) error { return b.do(ctx, "kill", host.kill) }
+
+// Terminate sends SIGTERM to the broker, as a service manager does that stops it,
+// and returns once every process of it is gone. One that has not ended within 30 s
+// is killed, and that is an error. Data and port stay, for Restart.
+func (b *Broker) Terminate(ctx context.Context) error { return b.do(ctx, "terminate", host.terminate) }
 
 // Restart starts a killed broker on the same data and port, and returns once it
 // answers.

@@ -3,8 +3,6 @@ package broker
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -25,7 +23,7 @@ const kafkaVersion = "4.3.1"
 
 func kafkaKind() kind {
 	return kind{
-		name: "kafka", setting: "default", ports: 2, patience: 2 * time.Minute,
+		name: "kafka", setting: "default", ports: 4, patience: 2 * time.Minute,
 		url: func(port int) string { return fmt.Sprintf("kafka://127.0.0.1:%d", port) },
 		available: func() error {
 			if _, err := lookJava(); err != nil {
@@ -91,44 +89,29 @@ func planKafka(l layout) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	var jvm []string
-	if archive, err := archivePath(java, jars); err == nil {
-		if _, err := os.Stat(archive); err == nil {
-			jvm = []string{"-XX:SharedArchiveFile=" + archive}
-		}
-	}
-	return planKafkaWith(l, java, jars, jvm)
+	return planKafkaWith(l, java, jars, sharedArchive(java, jars))
 }
 
 func planKafkaWith(l layout, java string, jars, jvm []string) (plan, error) {
-	var id [16]byte
-	rand.Read(id[:])
-	cluster := base64.RawURLEncoding.EncodeToString(id[:])
-	if cluster[0] == '-' { // would be taken for an option
-		cluster = "A" + cluster[1:]
-	}
+	cluster := kafkaID()
 
 	// Kafka reads one file and knows no include, so that what belongs to this
 	// start is appended to a copy.
+	//
+	// Whoever comes to the listener PROXIED is sent back to the address that it
+	// advertises: a proxy's, which leads to the listener.
 	own := fmt.Sprintf(`
 controller.quorum.voters=1@127.0.0.1:%[2]d
-listeners=PLAINTEXT://127.0.0.1:%[1]d,CONTROLLER://127.0.0.1:%[2]d
-advertised.listeners=PLAINTEXT://127.0.0.1:%[1]d
-log.dirs=%[3]s
-`, l.ports[0], l.ports[1], filepath.Join(l.dir, "data"))
+listeners=PLAINTEXT://127.0.0.1:%[1]d,CONTROLLER://127.0.0.1:%[2]d,PROXIED://127.0.0.1:%[3]d
+advertised.listeners=PLAINTEXT://127.0.0.1:%[1]d,PROXIED://127.0.0.1:%[4]d
+log.dirs=%[5]s
+`, l.ports[0], l.ports[1], l.ports[2], l.ports[3], filepath.Join(l.data, "data"))
 	properties := filepath.Join(l.dir, "server.properties")
 	if err := os.WriteFile(properties, append(bytes.Clone(l.content), own...), 0o644); err != nil {
 		return plan{}, err
 	}
 
-	run := func(jvm []string, main string, args ...string) command {
-		argv := []string{java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-			"-XX:-UsePerfData", // its file in the system's temporary directory would stay after a kill
-			"-Djava.io.tmpdir=" + l.dir, "-Djava.awt.headless=true",
-			"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"}
-		argv = append(append(argv, jvm...), "-cp", strings.Join(jars, ":"), main)
-		return command{Argv: append(argv, args...), Env: []string{"CLASSPATH=", "JAVA_TOOL_OPTIONS="}}
-	}
+	run := kafkaCommand(l.dir, java, jars)
 	var shared []string // only what reads an archive, not what writes one
 	for _, o := range jvm {
 		if strings.HasPrefix(o, "-XX:SharedArchiveFile=") {
@@ -137,9 +120,35 @@ log.dirs=%[3]s
 	}
 	return plan{
 		identity: cluster,
+		proxied:  proxied{listen: l.ports[3], target: l.ports[2]},
 		prepare:  []command{run(shared, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties)},
 		serve:    []command{run(jvm, "kafka.Kafka", properties)},
 	}, nil
+}
+
+// kafkaCommand makes the commands of a Kafka whose directory is dir.
+func kafkaCommand(dir, java string, jars []string) func(jvm []string, main string, args ...string) command {
+	return func(jvm []string, main string, args ...string) command {
+		argv := []string{java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+			"-XX:-UsePerfData", // its file in the system's temporary directory would stay after a kill
+			"-Djava.io.tmpdir=" + dir, "-Djava.awt.headless=true",
+			"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"}
+		argv = append(append(argv, jvm...), "-cp", strings.Join(jars, ":"), main)
+		return command{Argv: append(argv, args...), Env: []string{"CLASSPATH=", "JAVA_TOOL_OPTIONS="}}
+	}
+}
+
+// sharedArchive is the option that reads the class-data archive, where there is
+// one.
+func sharedArchive(java string, jars []string) []string {
+	archive, err := archivePath(java, jars)
+	if err != nil {
+		return nil
+	}
+	if _, err := os.Stat(archive); err != nil {
+		return nil
+	}
+	return []string{"-XX:SharedArchiveFile=" + archive}
 }
 
 // withKafka lends a client whose connections do not outlive the call.

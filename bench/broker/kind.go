@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,17 @@ type kind struct {
 	name     string
 	setting  string // what "" and "default" stand for
 	ports    int    // how many it needs, the first is for clients
+	storage  bool   // see Options.Storage
+	network  bool   // see Options.Network
+	conf     string // the folder of its settings; "": called after it
 	patience time.Duration
 	url      func(port int) string
 
 	available func() error                      // nil: it can be started natively
 	once      func(ctx context.Context, k kind) // what makes later starts on this machine faster; may be nil
 	plan      func(layout) (plan, error)
+	// assemble makes the nodes of a cluster; nil: it is one node.
+	assemble func(ctx context.Context, k kind, setting string) (host, error)
 
 	// ready asks once, in the broker's own protocol, whether it serves. The
 	// identity, where there is one, tells ours from another that got our port.
@@ -47,10 +53,10 @@ func Kinds() []string {
 func kinds() []kind { return []kind{redisKind(), rabbitKind(), kafkaKind(), postgresKind()} }
 
 func lookup(name string) (kind, error) {
-	all := kinds()
+	all := append(kinds(), clusterKinds()...)
 	i := slices.IndexFunc(all, func(k kind) bool { return k.name == name })
 	if i < 0 {
-		return kind{}, fmt.Errorf("unknown broker %q: there are %s", name, strings.Join(Kinds(), ", "))
+		return kind{}, fmt.Errorf("unknown broker %q: there are %s", name, strings.Join(append(Kinds(), Clusters()...), ", "))
 	}
 	return all[i], nil
 }
@@ -59,7 +65,7 @@ func (k kind) settingsFile(setting string) (string, []byte, error) {
 	if setting == "" || setting == "default" {
 		setting = k.setting
 	}
-	return compose.SettingsFile(k.name, setting)
+	return compose.SettingsFile(cmp.Or(k.conf, k.name), setting)
 }
 
 // unavailable says what is missing and how to get it.

@@ -76,6 +76,9 @@ func Available(ctx context.Context, kindName string) (string, error) {
 			return "native", nil
 		}
 	}
+	if k.assemble != nil {
+		return "", err
+	}
 	if _, engineErr := engine(ctx); engineErr != nil {
 		return "", fmt.Errorf("%w (and %w)", err, engineErr)
 	}

@@ -1,5 +1,11 @@
 package broker
 
+import (
+	"time"
+
+	"queuelab/bench/storage"
+)
+
 // supervisedVar is set in everything a supervisor runs. Its value is the
 // broker's directory, so that people find what belongs together in /proc.
 const supervisedVar = "QUEUELAB_BROKER_DIR"
@@ -16,6 +22,16 @@ const (
 	opEnd    = "end"    // SIGTERM to the broker, answered once every process is gone
 	opPause  = "pause"  // answered once every process stands still
 	opResume = "resume" // answered once every process has been told
+	opAlone  = "alone"  // what is started from now on is in a network namespace of its own
+
+	// Of the file system that the data are on.
+	opDisk   = "disk"   // it is made, once, empty and owned by User
+	opSettle = "settle" // what is written is synced
+	opCut    = "cut"    // it is frozen and every process is killed
+	opImage  = "image"  // it is made anew from Image, for the next opServe
+	opDelay  = "delay"  // syncs take Delay longer
+	opLimit  = "limit"  // there is space for Room bytes more, -1: for any
+	opStats  = "stats"
 )
 
 // command is a program that a supervisor starts.
@@ -32,6 +48,11 @@ type request struct {
 	ID       int
 	Op       string
 	Commands []command
+
+	User  *account      `json:",omitempty"`
+	Image storage.Image `json:",omitempty"`
+	Delay time.Duration `json:",omitempty"`
+	Room  int64         `json:",omitempty"`
 }
 
 // reply answers the request of that ID. The one with ID 0 comes first, unasked,
@@ -42,4 +63,7 @@ type reply struct {
 	Dir   string
 	Ended string
 	Err   string
+
+	Cut   *storage.Cut   `json:",omitempty"`
+	Stats *storage.Stats `json:",omitempty"`
 }

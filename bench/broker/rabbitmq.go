@@ -50,6 +50,11 @@ func rabbitPrograms() (server, epmd string, err error) {
 }
 
 func planRabbit(l layout) (plan, error) {
+	// The name of the moment, so that no other node answers to it.
+	return planRabbitNode(l, fmt.Sprintf("lab%08x@localhost", rand.Uint32()))
+}
+
+func planRabbitNode(l layout, name string) (plan, error) {
 	server, epmd, err := rabbitPrograms()
 	if err != nil {
 		return plan{}, err
@@ -63,18 +68,16 @@ func planRabbit(l layout) (plan, error) {
 	if err := os.WriteFile(in("rabbitmq-env.conf"), nil, 0o644); err != nil {
 		return plan{}, err
 	}
-	// The name of the moment, so that no other node answers to it.
-	node := fmt.Sprintf("lab%08x", rand.Uint32())
 	env := []string{
 		"HOME=" + l.dir, // the Erlang cookie
-		"RABBITMQ_NODENAME=" + node + "@localhost",
+		"RABBITMQ_NODENAME=" + name,
 		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
 		"RABBITMQ_NODE_PORT=" + strconv.Itoa(amqpPort),
 		"RABBITMQ_DIST_PORT=" + strconv.Itoa(distPort),
 		"RABBITMQ_CONFIG_FILE=" + l.conf[:len(l.conf)-len(filepath.Ext(l.conf))],
 		"RABBITMQ_CONF_ENV_FILE=" + in("rabbitmq-env.conf"),
 		"RABBITMQ_ENABLED_PLUGINS_FILE=" + in("enabled_plugins"),
-		"RABBITMQ_MNESIA_BASE=" + in("mnesia"),
+		"RABBITMQ_MNESIA_BASE=" + filepath.Join(l.data, "mnesia"),
 		"RABBITMQ_LOG_BASE=" + in("log"),
 		"RABBITMQ_LOGS=-", // to the console, and so into our log
 		"RABBITMQ_PID_FILE=" + in("rabbit.pid"),
@@ -88,15 +91,19 @@ func planRabbit(l layout) (plan, error) {
 		"LANG=C.UTF-8",
 	}
 	return plan{
-		identity: node,
-		settings: func(ctx context.Context) map[string]string { return rabbitLimits(ctx, node+"@localhost", l.dir, env) },
+		identity: strings.TrimSuffix(name, "@localhost"),
+		settings: func(ctx context.Context) map[string]string { return rabbitLimits(ctx, name, l.dir, env) },
 		serve: []command{
 			// In the foreground and before the node, which would start one that
 			// leaves its family.
-			{Argv: []string{epmd, "-port", strconv.Itoa(epmdPort), "-address", "127.0.0.1"}, Env: env},
+			epmdCommand(epmd, epmdPort, env),
 			{Argv: []string{server}, Env: env},
 		},
 	}, nil
+}
+
+func epmdCommand(epmd string, port int, env []string) command {
+	return command{Argv: []string{epmd, "-port", strconv.Itoa(port), "-address", "127.0.0.1"}, Env: env}
 }
 
 // withRabbit lends an open connection: the handshake is complete, the user is

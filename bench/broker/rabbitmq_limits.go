@@ -17,8 +17,23 @@ import (
 func rabbitLimits(ctx context.Context, node, dir string, env []string) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
 	defer cancel()
-	// What a version does not know is left out.
-	ask := fmt.Sprintf(`
+	got, err := askErlang(ctx, dir, env, node, `
+Say("consumer_timeout", application, get_env, [rabbit, consumer_timeout]),
+Say("vm_memory_high_watermark", vm_memory_monitor, get_vm_memory_high_watermark, []),
+Say("vm_memory_limit_bytes", vm_memory_monitor, get_memory_limit, []),
+Say("disk_free_limit_bytes", rabbit_disk_monitor, get_disk_free_limit, [])`)
+	if err != nil {
+		return nil
+	}
+	return got
+}
+
+// askErlang runs a script beside a node, called N in it, and returns the lines
+// name=value that it says. Say calls a function of the node and says its value;
+// what a version does not know is left out. env is the node's own, and its
+// cookie is in dir.
+func askErlang(ctx context.Context, dir string, env []string, node, script string) (map[string]string, error) {
+	all := fmt.Sprintf(`
 N = '%s',
 Say = fun(Name, M, F, A) ->
   case rpc:call(N, M, F, A, 5000) of
@@ -27,21 +42,18 @@ Say = fun(Name, M, F, A) ->
     {ok, V} -> io:format("~s=~tp~n", [Name, V]);
     V -> io:format("~s=~tp~n", [Name, V])
   end end,
-Say("consumer_timeout", application, get_env, [rabbit, consumer_timeout]),
-Say("vm_memory_high_watermark", vm_memory_monitor, get_vm_memory_high_watermark, []),
-Say("vm_memory_limit_bytes", vm_memory_monitor, get_memory_limit, []),
-Say("disk_free_limit_bytes", rabbit_disk_monitor, get_disk_free_limit, []),
-halt(0).`, node)
+%s,
+halt(0).`, node, script)
 	cmd := exec.CommandContext(ctx, "erl", "-noinput", "-hidden", "-connect_all", "false",
 		"-start_epmd", "false", // it would outlive us
 		"-kernel", "inet_dist_use_interface", "{127,0,0,1}",
 		"-sname", fmt.Sprintf("ask%08x@localhost", rand.Uint32()),
-		"-eval", strings.ReplaceAll(ask, "\n", " "))
+		"-eval", strings.ReplaceAll(all, "\n", " "))
 	cmd.Env, cmd.Dir = append(os.Environ(), env...), dir // there is the cookie
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("ask the node %s: %w", node, err)
 	}
 	got := map[string]string{}
 	for line := range strings.Lines(string(out)) {
@@ -49,5 +61,5 @@ halt(0).`, node)
 			got[name] = value
 		}
 	}
-	return got
+	return got, nil
 }

@@ -29,18 +29,24 @@ func planRedis(l layout) (plan, error) {
 		return plan{}, err
 	}
 	return plan{
-		identity: l.dir,
+		identity: l.data,
 		serve: []command{{Argv: []string{program, l.conf,
-			"--port", strconv.Itoa(l.ports[0]), "--bind", "127.0.0.1", "--dir", l.dir, "--daemonize", "no"}}},
+			"--port", strconv.Itoa(l.ports[0]), "--bind", "127.0.0.1", "--dir", l.data, "--daemonize", "no"}}},
 	}, nil
 }
 
 // withRedis lends a connection that neither retries nor outlives the call.
 func withRedis(ctx context.Context, url string, do func(*redis.Client) error) error {
-	o, err := redis.ParseURL(url)
+	// Where there are Sentinels they tell the master, which is no option of the library's.
+	addr, err := masterAddr(ctx, url)
 	if err != nil {
 		return err
 	}
+	o, err := redis.ParseURL(withoutSentinels(url))
+	if err != nil {
+		return err
+	}
+	o.Addr = addr
 	// Dialled here, since the library writes every refused connection to stderr.
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", o.Addr)
 	if err != nil {

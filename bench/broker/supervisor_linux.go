@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"queuelab/bench/storage"
 )
 
 // supervisor looks after the processes of one broker: it adopts whatever its
@@ -21,10 +23,12 @@ type supervisor struct {
 	dir     string
 	replies *json.Encoder
 	chld    chan os.Signal
-	runs    map[int]int  // request IDs by the pid that each waits for
-	mine    map[int]bool // every pid this process ever started or adopted
-	broker  int          // pid of what serves; 0: none
-	quiet   bool         // the broker is being ended on request
+	runs    map[int]int   // request IDs by the pid that each waits for
+	mine    map[int]bool  // every pid this process ever started or adopted
+	broker  int           // pid of what serves; 0: none
+	quiet   bool          // the broker is being ended on request
+	disk    *storage.Disk // that its data are on; nil: none, or it was cut
+	onADisk bool          // its data are to be on one
 }
 
 func supervise(kind string) int {
@@ -78,6 +82,9 @@ func supervise(kind string) int {
 		}
 	}
 	s.killAll()
+	if err := s.unmount(); err != nil {
+		fmt.Fprintln(os.Stderr, "queuelab: the broker's storage:", err) // it ends with this process
+	}
 	s.removeSharedMemory()
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, "queuelab: the broker's directory stays:", err)
@@ -96,6 +103,10 @@ func (s *supervisor) answer(r request) {
 			return // reap answers
 		}
 	case opServe:
+		if s.onADisk && s.disk == nil {
+			err = errors.New("the power was cut: the broker can only be restarted from an image")
+			break
+		}
 		s.quiet = false
 		for _, c := range r.Commands {
 			if s.broker, err = s.start(c); err != nil {
@@ -122,14 +133,22 @@ func (s *supervisor) answer(r request) {
 		err = s.pauseAll()
 	case opResume:
 		err = s.signalAll(unix.SIGCONT, map[int]bool{})
+	case opAlone:
+		err = standAlone()
+	case opDisk, opSettle, opCut, opImage, opDelay, opLimit, opStats:
+		told, err := s.onDisk(r)
+		told.ID = r.ID
+		s.answered(told, err)
+		return
 	default:
 		err = fmt.Errorf("unknown operation %q", r.Op)
 	}
 	s.reply(r.ID, err)
 }
 
-func (s *supervisor) reply(id int, err error) {
-	r := reply{ID: id}
+func (s *supervisor) reply(id int, err error) { s.answered(reply{ID: id}, err) }
+
+func (s *supervisor) answered(r reply, err error) {
 	if err != nil {
 		r.Err = err.Error()
 	}
@@ -215,6 +234,9 @@ func (s *supervisor) killAll() {
 	for s.reap() {
 		for _, pid := range children() {
 			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		if s.disk != nil {
+			s.disk.Hurry() // who waits for a slow sync dies only after it
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

@@ -65,7 +65,7 @@ func choose(names []string) (chosen []string, byName bool, err error) {
 	}
 	for _, n := range names {
 		name := n
-		if strings.HasPrefix(n, "redis-") {
+		if strings.HasPrefix(n, "redis-") && !slices.Contains(Clusters(), n) {
 			name = "redis"
 		}
 		if _, err := lookup(name); err != nil {
@@ -90,6 +90,10 @@ func (b *Broker) paste(ctx context.Context) string {
 		"redis":    {"redis+list", "redis+pubsub", "redis+streams"},
 		"rabbitmq": {"amqp"},
 		"kafka":    {"kafka"},
+
+		"redis-sentinel": {"redis+list", "redis+streams"},
+		"rabbitmq-3":     {"amqp"},
+		"kafka-3":        {"kafka"},
 	}
 	for _, scheme := range schemes[b.Kind()] {
 		fmt.Fprintf(&s, "  --queue '%s'\n", b.QueueURL(scheme, "orders", ""))

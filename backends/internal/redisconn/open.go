@@ -50,6 +50,9 @@ func NewPublisher[T any](ctx context.Context, b *Base, encode func([]queue.Messa
 		return nil, err
 	}
 	p := &Publisher[T]{encode: encode, client: b.Client(2), children: &b.Children}
+	if b.Wait > 0 {
+		p.client.AddHook(replicated{p.client, b.Wait, b.Timeout / 3})
+	}
 	p.shared = NewCoalescer(b.pipeline, size, func(items []T, results []Sent) {
 		// No caller's context: the round trip is everybody's. The client's
 		// timeouts bound it.

@@ -33,12 +33,27 @@ type Server struct {
 	Password string
 	DB       int
 	Timeout  time.Duration // to dial, to write, and for an answer beyond any blocking
+	Retries  int           // of go-redis itself, behind everybody's back; 0: none, as it ought to be
+
+	Sentinels string // host:port of each, by commas; "": Addr is the server
+	Master    string // its name among the Sentinels
+	Wait      int    // replicas that must have a message before it is accepted
 }
 
-// Parse reads [user:password@]host[:port][/db] and the parameter "timeout".
+// Parse reads [user:password@]host[:port][/db] and the parameters "timeout",
+// "retries", "sentinel", "master" and "wait".
 func Parse(u *url.URL, p *params.Params) (Server, error) {
-	s := Server{Timeout: p.Duration("timeout", 3*time.Second, 100*time.Millisecond, time.Minute)}
+	s := Server{
+		Timeout: p.Duration("timeout", 3*time.Second, 100*time.Millisecond, time.Minute),
+		Retries: p.Int("retries", 0, 0, 10),
+	}
+	if err := s.replication(p); err != nil {
+		return s, err
+	}
 	if u.Hostname() == "" {
+		if s.Sentinels != "" {
+			return s, fmt.Errorf("the URL names no host: want %s://any/db?queue=name; with sentinel= it is not used", u.Scheme)
+		}
 		return s, fmt.Errorf("the URL names no host: want %s://host:port/db?queue=name", u.Scheme)
 	}
 	port := u.Port()
@@ -66,14 +81,22 @@ func Parse(u *url.URL, p *params.Params) (Server, error) {
 // Every default that could act behind our back is off: MaxRetries would send a
 // command twice after a lost reply, a second dial would hide an outage, and the
 // notifications and identity are commands that older servers answer with errors.
+// The parameter "retries" turns the first on again, for those who want to see it.
 func (s Server) Client(pool int) *redis.Client {
+	retries := s.Retries
+	if retries == 0 {
+		retries = -1 // for go-redis 0 is its default, three
+	}
+	if s.Sentinels != "" {
+		return s.failover(pool, retries)
+	}
 	return redis.NewClient(&redis.Options{
 		Addr:                     s.Addr,
 		Username:                 s.User,
 		Password:                 s.Password,
 		DB:                       s.DB,
 		Protocol:                 2, // no pushes to look for before each reply
-		MaxRetries:               -1,
+		MaxRetries:               retries,
 		DialerRetries:            1,
 		DialTimeout:              s.Timeout,
 		ReadTimeout:              s.Timeout,
@@ -93,12 +116,23 @@ type Facts struct {
 	AOF     bool
 	Fsync   string // always, everysec, no; "" where it does not tell
 	Evicts  bool   // a full server forgets whole keys, and so whole queues
+
+	Replicas int  // that have a message when it is accepted; not the server's word, but the URL's
+	Failover bool // another server takes the place of a killed one, with what it has
 }
 
 // Durable reports whether an answered write survives kill -9 of the server.
 // Snapshots do not count: they lose what came after the last one. Nor does a log
 // where the server may throw the whole queue away to make room.
-func (f Facts) Durable() bool { return f.AOF && !f.Evicts }
+//
+// Where a replica takes over it is its data that count, and only what it was
+// waited for is certainly there.
+func (f Facts) Durable() bool {
+	if f.Failover {
+		return f.Replicas > 0 && !f.Evicts
+	}
+	return f.AOF && !f.Evicts
+}
 
 // Confirm names who has a write when the server answers it. What the server
 // does not tell is taken to be the weaker case.
@@ -106,6 +140,8 @@ func (f Facts) Confirm() queue.Confirm {
 	switch {
 	case f.Evicts:
 		return queue.ConfirmMemory
+	case f.Replicas > 0:
+		return queue.ConfirmReplicas
 	case f.AOF && f.Fsync == "always":
 		return queue.ConfirmDisk
 	case f.AOF:
@@ -126,7 +162,7 @@ func (s Server) Inspect(ctx context.Context, c *redis.Client) (Facts, error) {
 	if err := c.Ping(ctx).Err(); err != nil {
 		return Facts{}, s.explain(err)
 	}
-	var f Facts
+	f := Facts{Replicas: s.Wait, Failover: s.Sentinels != ""}
 	info, err := c.Info(ctx).Result()
 	if err != nil && !IsReply(err) {
 		return f, s.explain(err)
