@@ -73,11 +73,18 @@ type Capabilities struct {
 	Durable       bool           // accepted messages survive kill -9 of the broker
 	Shared        bool           // other processes can open the same queue
 	Bounded       bool           // a full queue blocks or rejects, instead of growing
+	DropsOldest   bool           // a full queue makes room by dropping its oldest messages, accepted as they are
 	LeaseFenced   bool           // a settle by a consumer that lost its lease is ErrLeaseLost
+	PopGap        bool           // what a consumer takes is nowhere else until it has written it down: killed in between, it loses it in spite of the guarantee
+	Replay        bool           // the queue is a Replayer
+	Routing       bool           // messages are routed by Key: a handle opened with bind=KEY gets those of that key only
+	MayStrand     bool           // a message may lie in the queue while a consumer waits, until the next one is published
+	Skips         bool           // an open consumer is not given what is published while no Receive waits
 }
 
 // Lossy reports whether an accepted message can be lost by killing one
-// process with SIGKILL: a consumer, the broker, or the queue's own process.
+// process with SIGKILL: a consumer, the broker, or the queue's own process; or
+// by nothing more than a backlog.
 func (c Capabilities) Lossy() bool {
-	return c.Guarantee != AtLeastOnce || !c.Durable || c.Confirm < ConfirmOS
+	return c.Guarantee != AtLeastOnce || !c.Durable || c.Confirm < ConfirmOS || c.DropsOldest || c.PopGap
 }

@@ -5,7 +5,10 @@
 // under backends, and it is done when queue/queuetest passes on it.
 package queue
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Message is what a publisher hands over and a consumer gets back, unchanged.
 type Message struct {
@@ -121,6 +124,29 @@ type Backlog struct {
 // metrics and admission limits. The counts are a snapshot and may lag behind.
 type Backlogger interface {
 	Backlog(ctx context.Context) (Backlog, error)
+}
+
+// From says where a replay begins. The zero value is the oldest message that the
+// queue still has.
+type From struct {
+	// Time: at the first message that was accepted at or after it, by the broker's
+	// clock, which counts in milliseconds.
+	Time time.Time
+	// Offset: at this message, as the broker numbers them; the backend's package
+	// doc says how that is written. It must not be given together with Time.
+	Offset string
+}
+
+// Replayer is implemented by a Queue that keeps messages which were acked, and
+// can deliver them again. Capabilities.Replay says so.
+type Replayer interface {
+	// Replay opens a consumer outside of every group, which gets each message
+	// from the given place on, and goes on with what is published later. Groups do
+	// not notice it, and none of its deliveries is leased: Ack settles in this
+	// process and does not fail, Nack is ErrUnsupported, and what it leaves
+	// unsettled does not come again. How long a message can be replayed is the
+	// queue's own setting; one that is gone is passed over.
+	Replay(ctx context.Context, from From) (Consumer, error)
 }
 
 // ReceiverCounter is implemented by a Publisher whose broker tells how many

@@ -19,7 +19,8 @@ func claimCases() []testCase {
 		{name: "StoredMessagesWaitForAConsumer", when: stored, run: waitsForConsumer},
 		{name: "UnstoredMessagesAreGoneWithoutAConsumer", when: not(stored), run: goneWithoutConsumer},
 		{name: "AFullQueueBlocksOrRejects", when: bounded, run: fullQueue},
-		{name: "AnUnboundedQueueGrows", when: func(c queue.Capabilities) bool { return c.Stored && !c.Bounded }, run: growingQueue},
+		{name: "AFullQueueDropsItsOldest", when: dropsOldest, run: fullQueueDrops},
+		{name: "AnUnboundedQueueGrows", when: func(c queue.Capabilities) bool { return c.Stored && !c.Bounded && !c.DropsOldest }, run: growingQueue},
 		{name: "AttemptsAreCountedAsClaimed", run: attempts},
 		{name: "ALateSettleIsErrLeaseLostWhereClaimed", when: atLeastOnce, run: lateSettle},
 		{name: "BacklogCountsWhatIsThere", when: stored, run: backlog},
@@ -27,7 +28,8 @@ func claimCases() []testCase {
 	}
 }
 
-func bounded(c queue.Capabilities) bool { return c.Bounded }
+func bounded(c queue.Capabilities) bool     { return c.Bounded }
+func dropsOldest(c queue.Capabilities) bool { return c.DropsOldest }
 
 func not(f func(queue.Capabilities) bool) func(queue.Capabilities) bool {
 	return func(c queue.Capabilities) bool { return !f(c) }
@@ -39,6 +41,9 @@ func consistent(e *env) {
 	if again := q.Capabilities(); again != caps {
 		e.Errorf("Capabilities are not constant: got %+v, then %+v", caps, again)
 	}
+	if _, can := q.(queue.Replayer); can != caps.Replay {
+		e.Errorf("Replay is %v, though the queue being a Replayer is %v", caps.Replay, can)
+	}
 	c := caps
 	for _, rule := range []struct {
 		broken bool
@@ -49,6 +54,9 @@ func consistent(e *env) {
 		{!c.Durable && (c.Confirm == queue.ConfirmOS || c.Confirm == queue.ConfirmDisk), "a Confirm that survives a killed broker without Durable"},
 		{c.Guarantee == queue.AtMostOnce && c.AckConfirmed, "AckConfirmed at most once: there is no ack that a broker could answer"},
 		{c.Guarantee == queue.AtMostOnce && c.LeaseFenced, "LeaseFenced at most once: there is no lease"},
+		{c.DropsOldest && (c.Bounded || !c.Stored), "DropsOldest beside Bounded, or without Stored: a full queue does one or the other"},
+		{c.Skips && (c.Stored || c.Guarantee == queue.AtLeastOnce), "Skips though Stored, or at least once: what is skipped is never delivered"},
+		{c.MayStrand && !c.Stored, "MayStrand without Stored: what lies in a queue is stored"},
 		{c.Groups && c.Broadcast, "Groups and Broadcast: within a group consumers compete"},
 		{c.Groups && !c.Shared, "Groups without Shared: a group is another handle on the same queue"},
 	} {
@@ -137,6 +145,41 @@ func fullQueue(e *env) {
 	}
 	ms := e.msgs(10, "")
 	e.publish(p, ms...) // there is room again
+	e.collect(ms, c)
+}
+
+// fullQueueDrops publishes more than the queue holds. All is accepted, and what
+// is left is the newest, without a gap.
+func fullQueueDrops(e *env) {
+	q := e.open()
+	p := e.publisher(q)
+	var all []queue.Message
+	for range 20 {
+		ms := e.msgs(100, "k")
+		e.publish(p, ms...)
+		all = append(all, ms...)
+	}
+	c := e.consumer(q)
+	var got []string
+	for {
+		ds, done := e.poll(c)
+		if done {
+			break
+		}
+		e.ack(c, ds...)
+		for _, d := range ds {
+			got = append(got, d.ID)
+		}
+	}
+	if n := len(got); n < 128 || n >= len(all) {
+		e.Fatalf("%d of %d messages are left in a queue that drops, want fewer, and at least 128", n, len(all))
+	}
+	want := byKey(all[len(all)-len(got):])["k"]
+	if diff := cmp.Diff(want, got); diff != "" {
+		e.Errorf("what is left is not the newest, in order (-want +got):\n%s", diff)
+	}
+	ms := e.msgs(10, "")
+	e.publish(p, ms...)
 	e.collect(ms, c)
 }
 

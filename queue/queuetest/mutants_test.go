@@ -239,6 +239,21 @@ func brokenQueues() []mutant {
 		m("it does not admit that it is bounded", "AnUnboundedQueueGrows", "", func() *tampered {
 			return &tampered{caps: func(c *queue.Capabilities) { c.Bounded = false }}
 		}),
+		m("it claims to drop its oldest and grows", "AFullQueueDropsItsOldest", "left in a queue that drops", func() *tampered {
+			return &tampered{settings: "capacity=1000000", caps: func(c *queue.Capabilities) { c.Bounded, c.DropsOldest = false, true }}
+		}),
+		m("it drops its newest", "AFullQueueDropsItsOldest", "not the newest", func() *tampered {
+			return &tampered{
+				settings: "full=reject",
+				caps:     func(c *queue.Capabilities) { c.Bounded, c.DropsOldest = false, true },
+				publish: func(p queue.Publisher, ctx context.Context, ms []queue.Message) error {
+					if err := p.Publish(ctx, ms...); !errors.Is(err, queue.ErrRejected) {
+						return err
+					}
+					return nil
+				},
+			}
+		}),
 	}
 }
 
@@ -286,6 +301,9 @@ func falseClaims() []mutant {
 		m("list", "not stored", "UnstoredMessagesAreGoneWithoutAConsumer", func(c *queue.Capabilities) { c.Stored = false }),
 		m("streams", "broadcast", "EveryConsumerGetsEveryMessage", func(c *queue.Capabilities) { c.Broadcast = true }),
 		m("pubsub", "competing", "ConsumersCompete", func(c *queue.Capabilities) { c.Broadcast = false }),
+		m("pubsub", "to skip", "WhatComesWhileNobodyReceivesIsSkipped", func(c *queue.Capabilities) { c.Skips = true }),
+		m("pubsub", "routing", "ABoundHandleGetsItsKeyOnly", func(c *queue.Capabilities) { c.Routing = true }),
+		m("streams", "replay", "CapabilitiesDoNotContradictEachOther", func(c *queue.Capabilities) { c.Replay = true }),
 		m("classic", "groups", "EveryGroupGetsEveryMessageOnce", func(c *queue.Capabilities) { c.Groups = true }),
 		m("log", "no groups", "GroupsAreRefusedOrMeanNothing", func(c *queue.Capabilities) { c.Groups = false }),
 		m("classic", "not shared", "ASecondHandleIsAnotherQueue", func(c *queue.Capabilities) { c.Shared = false }),

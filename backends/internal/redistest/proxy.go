@@ -11,8 +11,8 @@ import (
 	"queuelab/bench/broker"
 )
 
-// Proxy stands between a queue and its server. It can lose one reply, fall
-// silent, or cut every connection.
+// Proxy stands between a queue and its server. It can lose one reply, hold
+// one request back, fall silent, or cut every connection.
 type Proxy struct {
 	listener net.Listener
 	server   *url.URL
@@ -25,6 +25,10 @@ type Proxy struct {
 	lost     int
 	silent   bool
 	closed   bool
+
+	stopText []byte // the next request with this text waits
+	there    chan struct{}
+	stopping bool
 }
 
 type link struct {
@@ -64,6 +68,20 @@ func (p *Proxy) LoseReply(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.loseText = []byte(text)
+}
+
+// Stopover stops the next request that holds the text on its way to the server,
+// until release is called. there is closed when it is here.
+func (p *Proxy) Stopover(text string) (there <-chan struct{}, release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopText, p.there, p.stopping = []byte(text), make(chan struct{}), true
+	return p.there, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.stopping = false
+		p.change.Broadcast()
+	}
 }
 
 // Lost counts the replies that were lost.
@@ -145,6 +163,13 @@ func (p *Proxy) pass(l *link, b []byte, request bool) bool {
 		p.change.Wait()
 	}
 	if request {
+		if p.stopText != nil && bytes.Contains(b, p.stopText) {
+			p.stopText = nil
+			close(p.there)
+			for p.stopping && !p.closed {
+				p.change.Wait()
+			}
+		}
 		if p.loseText != nil && bytes.Contains(b, p.loseText) {
 			p.loseText, l.lose = nil, true
 		}

@@ -189,3 +189,24 @@ func Take(t testing.TB, c queue.Consumer, n int) []*queue.Delivery {
 	}
 	return all
 }
+
+// Taking is Take in another goroutine; what it returns gets them all, or, after an
+// error, what came before.
+func Taking(t testing.TB, c queue.Consumer, n int) <-chan []*queue.Delivery {
+	came := make(chan []*queue.Delivery, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		var all []*queue.Delivery
+		for len(all) < n {
+			ds, err := c.Receive(ctx, n-len(all))
+			if err != nil {
+				t.Errorf("received %d of %d, then: %v", len(all), n, err)
+				break
+			}
+			all = append(all, ds...)
+		}
+		came <- all
+	}()
+	return came
+}

@@ -1,0 +1,139 @@
+package queuetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"queuelab/queue"
+)
+
+// reachCases are about consumers that get something else than all that is new:
+// one key's messages, or those of the past.
+func reachCases() []testCase {
+	replay := func(c queue.Capabilities) bool { return c.Replay }
+	routing := func(c queue.Capabilities) bool { return c.Routing }
+	return []testCase{
+		{name: "ABoundHandleGetsItsKeyOnly", when: routing, run: bound},
+		{name: "BindingsAreRefused", when: not(routing), needs: openErr, run: noBinding},
+		{name: "AReplayDeliversWhatWasAcked", when: replay, run: replayed},
+		{name: "AReplayFromATimeBeginsThere", when: replay, run: replayedFromTime},
+		{name: "AReplayGoesOnAndDisturbsNobody", when: replay, run: replayGoesOn},
+		{name: "AReplayFromNowhereIsAnError", when: replay, run: replayFromNowhere},
+	}
+}
+
+func bound(e *env) {
+	params := []string{"bind=red"}
+	if e.caps.Groups {
+		params = append(params, "group=red")
+	}
+	all, red := e.open(), e.open(params...)
+	both, one := e.consumer(all), e.consumer(red)
+	p := e.publisher(all)
+	reds, blues := e.msgs(10, "red"), e.msgs(10, "blue")
+	for i := range reds {
+		e.publish(p, blues[i], reds[i])
+	}
+	e.collect(append(blues, reds...), both)
+	e.collect(reds, one)
+	e.nothing(both, e.quiet)
+	e.nothing(one, e.quiet)
+}
+
+func noBinding(e *env) {
+	if err := e.h.OpenErr("bind=red"); err == nil {
+		e.Errorf("open with bind=red: got nil, want an error, since Routing is not claimed")
+	}
+}
+
+func (e *env) replay(q queue.Queue, from queue.From) queue.Consumer {
+	e.Helper()
+	ctx, cancel := e.deadline(e.h.Arrival)
+	defer cancel()
+	c, err := q.(queue.Replayer).Replay(ctx, from)
+	if err != nil {
+		e.Fatalf("replay from %+v: %v", from, err)
+	}
+	return c
+}
+
+// settledMessages publishes and acks messages of several keys.
+func (e *env) settledMessages(c queue.Consumer, p queue.Publisher, n int) []queue.Message {
+	e.Helper()
+	var ms []queue.Message
+	for i := range n {
+		ms = append(ms, e.msgs(1, string(rune('a'+i%4)))...)
+	}
+	e.publish(p, ms...)
+	e.collect(ms, c)
+	return ms
+}
+
+func replayed(e *env) {
+	q := e.open()
+	c, p := e.both(q)
+	ms := e.settledMessages(c, p, 40)
+	r := e.replay(q, queue.From{})
+	ds := e.collect(ms, r)
+	if diff := cmp.Diff(byKey(ms), byKey(messages(ds))); e.caps.OrderedPerKey && diff != "" {
+		e.Errorf("keys are replayed in another order than published (-published +replayed):\n%s", diff)
+	}
+	e.nothing(r, e.quiet)
+	if err := r.Ack(e.ctx, ds[0]); !errors.Is(err, queue.ErrSettled) {
+		e.Errorf("a second Ack of a replayed delivery: got %v, want ErrSettled", err)
+	}
+	if err := r.Nack(e.ctx, ds[0]); !errors.Is(err, queue.ErrUnsupported) {
+		e.Errorf("Nack of a replayed delivery: got %v, want ErrUnsupported", err)
+	}
+	e.close("replay", r)
+	e.collect(ms, e.replay(q, queue.From{})) // whatever the first one has acked
+}
+
+func replayedFromTime(e *env) {
+	q := e.open()
+	c, p := e.both(q)
+	e.settledMessages(c, p, 10)
+	// Brokers tell milliseconds apart, by their own clocks, which for brokers
+	// elsewhere are not ours.
+	time.Sleep(50 * time.Millisecond)
+	t := time.Now().Add(-25 * time.Millisecond)
+	later := e.settledMessages(c, p, 10)
+	r := e.replay(q, queue.From{Time: t})
+	e.collect(later, r)
+	e.nothing(r, e.quiet)
+	r = e.replay(q, queue.From{Time: time.Now().Add(time.Hour)})
+	e.nothing(r, e.quiet)
+}
+
+func replayGoesOn(e *env) {
+	q := e.open()
+	c, p := e.both(q)
+	before := e.settledMessages(c, p, 10)
+	ms := e.msgs(5, "k")
+	e.publish(p, ms...)
+	held := e.take(c, len(ms)) // which a replay must not settle
+	r := e.replay(q, queue.From{})
+	e.collect(append(before, ms...), r)
+	after := e.settledMessages(c, p, 5)
+	e.collect(after, r)
+	e.nothing(c, e.quiet)
+	e.ack(c, held...)
+	e.close("replay", r)
+	if _, err := r.Receive(e.ctx, 1); !errors.Is(err, queue.ErrClosed) {
+		e.Errorf("Receive of a closed replay: got %v, want ErrClosed", err)
+	}
+	e.nothing(c, e.h.Redelivery+e.quiet)
+}
+
+func replayFromNowhere(e *env) {
+	q := e.open().(queue.Replayer)
+	for _, from := range []queue.From{{Offset: "nowhere"}, {Offset: "0", Time: time.Now()}} {
+		c, err := q.Replay(e.ctx, from)
+		if err == nil {
+			c.Close()
+			e.Errorf("replay from %+v: got nil, want an error", from)
+		}
+	}
+}
