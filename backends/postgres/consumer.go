@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
@@ -192,7 +193,12 @@ func (c *consumer) giveBack(unseen []*claim) error {
 	for _, k := range unseen {
 		cs.unseen[cs.index[k]] = 1
 	}
-	if _, err := c.exec(c.q.sql.nack, cs.seqs, cs.attempts, c.holder, cs.unseen); err != nil {
+	_, err := c.exec(c.q.sql.nack, cs.seqs, cs.attempts, c.holder, cs.unseen)
+	const undefinedTable = "42P01"
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedTable {
+		return nil // deleted, and what was held with it
+	}
+	if err != nil {
 		return err
 	}
 	c.q.bell.ring()

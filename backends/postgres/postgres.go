@@ -85,18 +85,24 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 // prepare makes the table and learns what a commit means.
 func (q *table) prepare(ctx context.Context) error {
 	return q.administer(ctx, "open", func(ctx context.Context, c *pgx.Conn) error {
-		// CREATE ... IF NOT EXISTS fails where two do it at the same time.
-		b := &pgx.Batch{}
-		b.Queue(lock, "create "+q.name)
-		for _, create := range q.sql.create {
-			b.Queue(create)
-		}
-		if err := c.SendBatch(ctx, b).Close(); err != nil {
-			return fmt.Errorf("create the table: %w", err)
-		}
 		var commit, sync, standbys string
 		err := c.QueryRow(ctx, `SELECT current_setting('synchronous_commit'), current_setting('fsync'), current_setting('synchronous_standby_names')`).
 			Scan(&commit, &sync, &standbys)
+		if err != nil {
+			return err
+		}
+		err = pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+			// CREATE ... IF NOT EXISTS fails where two do it at the same time.
+			if _, err := tx.Exec(ctx, lock, "create "+q.name); err != nil {
+				return err
+			}
+			for _, create := range q.sql.create {
+				if _, err := tx.Exec(ctx, create); err != nil {
+					return fmt.Errorf("create the table: %w", err)
+				}
+			}
+			return nil
+		})
 		q.caps = capabilities(commit, sync, standbys)
 		return err
 	})
@@ -128,11 +134,15 @@ func capabilities(commit, sync, standbys string) queue.Capabilities {
 }
 
 // administer runs do on the handle's own connection, within the time for an
-// answer.
+// answer, and again where the connection turns out to be dead.
 func (q *table) administer(ctx context.Context, op string, do func(context.Context, *pgx.Conn) error) error {
 	within, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
-	err := q.control.do(within, func(c *pgx.Conn) error { return do(within, c) })
+	try := func() error { return q.control.do(within, func(c *pgx.Conn) error { return do(within, c) }) }
+	err := try()
+	if err != nil && q.control.dead() && within.Err() == nil {
+		err = try() // the connection was dead before; all that is done here may be done twice
+	}
 	switch {
 	case err == nil:
 		return nil

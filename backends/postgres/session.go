@@ -78,6 +78,13 @@ func (s *session) dial(ctx context.Context) error {
 	return nil
 }
 
+// dead reports whether the last use has found the connection dead.
+func (s *session) dead() bool {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	return s.conn != nil && s.conn.IsClosed()
+}
+
 // drop ends the connection, within a second.
 func (s *session) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

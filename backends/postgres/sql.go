@@ -17,6 +17,10 @@ type statements struct {
 // their transactions.
 const lock = `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`
 
+// durably: a table that a crash takes away takes all its messages along, also
+// those that were safe by themselves.
+const durably = `SET LOCAL synchronous_commit = on`
+
 // A row is ready when visible_at has passed. It has no index: a claim that
 // changes no index is cheap (a heap-only tuple, for which the pages keep room),
 // and what is in flight, which a claim has to step over, is little beside what
@@ -80,7 +84,7 @@ func statementsFor(name string, byKey bool) statements {
 	}
 	names := strings.NewReplacer("{table}", pgx.Identifier{name}.Sanitize(), "{index}", pgx.Identifier{name + "_key"}.Sanitize())
 	s := statements{
-		create:  []string{names.Replace(createTable)},
+		create:  []string{durably, names.Replace(createTable)},
 		insert:  names.Replace(insertRows),
 		claim:   names.Replace(strings.Replace(claimRows, "{order}", order, 1)),
 		ack:     names.Replace(ackRows),
