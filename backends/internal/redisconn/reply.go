@@ -58,6 +58,25 @@ func Run(ctx context.Context, c *redis.Client, s *redis.Script, keys []string, a
 // Len is how many bytes are left.
 func (r *Reply) Len() int { return len(r.rest) }
 
+// None reports whether the whole reply is that there is nothing. A command that
+// blocked in vain says so in another form than one that did not block.
+func (r *Reply) None() bool { return r.rest == "*-1\r\n" || r.rest == "$-1\r\n" }
+
+// Texts returns an array of texts, none for none.
+func (r *Reply) Texts() ([]string, error) {
+	n, err := r.Array()
+	if n <= 0 || err != nil {
+		return nil, err
+	}
+	texts := make([]string, n)
+	for i := range texts {
+		if texts[i], err = r.Text(); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
 // Array enters an array and returns its length, -1 for none.
 func (r *Reply) Array() (int, error) {
 	n, err := r.line('*')

@@ -1,0 +1,309 @@
+package redisconn
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"queuelab/backends/internal/envelope"
+	"queuelab/queue"
+)
+
+// Taken is a message that a Holder has, and that the server remembers until it
+// is acked.
+type Taken struct {
+	Token   string // what the queue's scripts know it by
+	Lease   string // tells this taking from another of the same token, where that is needed
+	Value   string // as Envelopes made it
+	Attempt int    // 0: not counted
+
+	holder  *Holder
+	order   int // of taking
+	message queue.Message
+}
+
+// Held is how one queue takes, settles and gives back. The server's errors are
+// returned as they are; the Holder wraps them.
+type Held interface {
+	// Take takes about so many, and more only where their replies were lost. It
+	// returns after about Block at the latest, and may return none. Only one call
+	// is under way.
+	Take(h *Holder, most int) ([]*Taken, error)
+	// Ack and Nack return for each whether it was still this consumer's.
+	Ack(ctx context.Context, h *Holder, ts []*Taken) ([]bool, error)
+	Nack(ctx context.Context, h *Holder, ts []*Taken) ([]bool, error)
+	// Tend is called before the first Take, and then every so often: it keeps
+	// leases, and gives back what the dead have left.
+	Tend(ctx context.Context, h *Holder) error
+	// Leave gives back all that the consumer has taken; ts are those it knows of,
+	// in the order in which they were taken.
+	Leave(ctx context.Context, h *Holder, ts []*Taken) error
+}
+
+// Holder is the consumer of every queue on lists and sets whose messages stay
+// with the server until they are acked. It implements queue.Consumer.
+type Holder struct {
+	Client *redis.Client
+
+	base    *Base
+	held    Held
+	session *Session
+	puller  *Puller[*Taken]
+	acks    *Coalescer[*Taken, error]
+	nacks   *Coalescer[*Taken, error]
+	stop    context.CancelFunc
+	tending sync.WaitGroup
+	once    sync.Once
+	err     error
+
+	mu     sync.Mutex
+	hand   map[*Taken]struct{}
+	taken  int
+	closed bool
+}
+
+// holderLimit bounds what one script settles.
+const holderLimit = 1000
+
+// NewHolder opens a consumer of the queue that tends so often.
+func NewHolder(ctx context.Context, b *Base, held Held, tend time.Duration) (*Holder, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h := &Holder{Client: b.Client(6), base: b, held: held, hand: map[*Taken]struct{}{}}
+	h.session = NewSession(b.Server, h.Client)
+	h.puller = NewPuller(h.read, h.session.Unblock)
+	size := func(t *Taken) int { return len(t.Token) + len(t.Value) }
+	h.acks = NewCoalescer(holderLimit, size, func(ts []*Taken, errs []error) { h.settle("ack", held.Ack, ts, errs) })
+	h.nacks = NewCoalescer(holderLimit, size, func(ts []*Taken, errs []error) { h.settle("nack", held.Nack, ts, errs) })
+	var background context.Context
+	background, h.stop = context.WithCancel(context.Background())
+
+	err := b.Children.Add(h)
+	if err == nil {
+		if err = held.Tend(ctx, h); err != nil {
+			err = b.Wrap("consumer", err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed { // by the queue, meanwhile
+		return nil, queue.ErrClosed
+	}
+	h.tending.Go(func() { h.tend(background, tend) })
+	return h, nil
+}
+
+// NewName is unique over hosts, processes and consumers, and tells a person
+// whose it is. It has no spaces.
+func NewName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:8]))
+}
+
+// Do sends a command on the one connection that may block for Block.
+func (h *Holder) Do(args ...any) (Reply, error) { return h.session.Do(args...) }
+
+// Run runs a script that belongs to no caller.
+func (h *Holder) Run(s *redis.Script, keys []string, args ...any) (Reply, error) {
+	ctx, cancel := h.base.Within()
+	defer cancel()
+	return Run(ctx, h.Client, s, keys, args...)
+}
+
+// Flags runs a script that answers 1 or 0 for each of n.
+func (h *Holder) Flags(ctx context.Context, n int, s *redis.Script, keys []string, args ...any) ([]bool, error) {
+	r, err := Run(ctx, h.Client, s, keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	if got, err := r.Array(); err != nil || got != n {
+		return nil, fmt.Errorf("%d answers for %d deliveries: %w", got, n, errors.Join(err, errReply))
+	}
+	flags := make([]bool, n)
+	for i := range flags {
+		flag, err := r.Int()
+		if err != nil {
+			return nil, err
+		}
+		flags[i] = flag > 0
+	}
+	return flags, nil
+}
+
+// Hand counts the tokens of what was taken and is not settled.
+func (h *Holder) Hand() map[string]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	tokens := make(map[string]int, len(h.hand))
+	for t := range h.hand {
+		tokens[t.Token]++
+	}
+	return tokens
+}
+
+func (h *Holder) tend(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			// The next round tries again, and what was lost shows when it is settled.
+			_ = h.held.Tend(ctx, h)
+		}
+	}
+}
+
+// read takes messages into the hand, and acks away what is none.
+func (h *Holder) read(most int) ([]*Taken, error) {
+	ts, err := h.held.Take(h, most)
+	size := 0
+	for _, t := range ts {
+		size += len(t.Value)
+	}
+	bodies, kept := make([]byte, 0, size), ts[:0]
+	var foreign []*Taken
+	var why error
+	h.mu.Lock()
+	for _, t := range ts {
+		m, e := envelope.Decode(t.Value, &bodies)
+		if e != nil {
+			foreign, why = append(foreign, t), e
+			continue
+		}
+		t.holder, t.order, t.message = h, h.taken, m
+		h.taken++
+		h.hand[t] = struct{}{}
+		kept = append(kept, t)
+	}
+	h.mu.Unlock()
+	if len(foreign) > 0 {
+		ctx, cancel := h.base.Within()
+		defer cancel()
+		_, e := h.held.Ack(ctx, h, foreign)
+		err = errors.Join(err, fmt.Errorf("dropped %d values of the queue %s: %w", len(foreign), h.base.Name, why), e)
+	}
+	if err != nil {
+		err = h.base.Wrap("receive", err)
+	}
+	return kept, err
+}
+
+// Receive implements queue.Consumer. A value that is not a message is dropped, and
+// is an error of the call after those that are.
+func (h *Holder) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
+	ts, err := h.puller.Receive(ctx, max)
+	if err != nil {
+		return nil, err
+	}
+	all, ds := make([]queue.Delivery, len(ts)), make([]*queue.Delivery, len(ts))
+	for i, t := range ts {
+		all[i].Init(t.message, t.Attempt, t)
+		ds[i] = &all[i]
+	}
+	return ds, nil
+}
+
+// Ack implements queue.Consumer.
+func (h *Holder) Ack(ctx context.Context, ds ...*queue.Delivery) error {
+	return queue.Settle(ds, func(fresh []*queue.Delivery) error { return h.share(ctx, h.acks, fresh) })
+}
+
+// Nack implements queue.Consumer.
+func (h *Holder) Nack(ctx context.Context, ds ...*queue.Delivery) error {
+	return queue.Settle(ds, func(fresh []*queue.Delivery) error { return h.share(ctx, h.nacks, fresh) })
+}
+
+// share settles in one round trip with whoever settles at the same time.
+func (h *Holder) share(ctx context.Context, to *Coalescer[*Taken, error], ds []*queue.Delivery) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	closed := h.closed
+	h.mu.Unlock()
+	if closed {
+		return queue.ErrClosed
+	}
+	ts := make([]*Taken, len(ds))
+	for i, d := range ds {
+		t, ok := d.Receipt().(*Taken)
+		if !ok || t.holder != h {
+			return h.base.Wrap("settle", fmt.Errorf("message %s was delivered by another consumer", d.ID))
+		}
+		ts[i] = t
+	}
+	errs, _, err := to.Do(ctx, ts)
+	if err != nil {
+		return err
+	}
+	for _, err := range errs {
+		if err != nil {
+			return &queue.SettleError{Errs: errs}
+		}
+	}
+	return nil
+}
+
+func (h *Holder) settle(op string, do func(context.Context, *Holder, []*Taken) ([]bool, error), ts []*Taken, errs []error) {
+	ctx, cancel := h.base.Within()
+	defer cancel()
+	mine, err := do(ctx, h, ts)
+	if err != nil {
+		err = h.base.Wrap(op, err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, t := range ts {
+		if errs[i] = err; err != nil {
+			continue // still in hand
+		}
+		delete(h.hand, t)
+		if !mine[i] {
+			errs[i] = queue.ErrLeaseLost
+		}
+	}
+}
+
+// Close implements queue.Consumer. All that is unsettled is given back.
+func (h *Holder) Close() error {
+	h.once.Do(func() {
+		h.mu.Lock()
+		h.closed = true
+		h.mu.Unlock()
+		h.stop()
+		h.puller.Close() // what it returns is in the hand, too
+		h.tending.Wait()
+		h.acks.Close(h.base.Timeout)
+		h.nacks.Close(h.base.Timeout)
+		h.mu.Lock()
+		hand := slices.SortedFunc(maps.Keys(h.hand), func(a, b *Taken) int { return a.order - b.order })
+		h.mu.Unlock()
+		ctx, cancel := h.base.Within()
+		defer cancel()
+		err := h.held.Leave(ctx, h, hand)
+		if err != nil {
+			err = h.base.Wrap("close", fmt.Errorf("unsettled messages come again later: %w", err))
+		}
+		h.err = errors.Join(err, h.session.Close(), h.Client.Close())
+		h.base.Children.Remove(h)
+	})
+	return h.err
+}

@@ -1,0 +1,133 @@
+// Package redispoll is a queue on a Redis List that consumers poll: LPUSH, and
+// RPOP in a loop. It is what many begin with; redislist waits where this asks.
+//
+// # Delivery
+//
+// At most once, as with redislist: RPOP removes what it delivers, Ack only settles
+// in this process and never fails, Nack is queue.ErrUnsupported. Consumers compete,
+// and one consumer sees the messages in publish order.
+//
+// While the list is empty a waiting consumer asks again every interval: a message
+// waits for half of it on average, and the server answers 1/interval questions a
+// second for each consumer that has nothing to do. No connection is blocked, so no
+// time limit of a server or a proxy ends one, and no client ever waits for a reply
+// that somebody else decides about.
+//
+// # URL
+//
+//	redis+poll://[user:password@]host[:6379][/db]?queue=orders
+//
+//	queue=NAME      the list is poll:{NAME}; required
+//	interval=D      between two questions that found nothing; 0s to 1s, default
+//	                10ms. 0s is the busy loop, and keeps a processor busy
+//	batch=N         most messages popped at once, 1 to 1000; default 1. What a
+//	                killed consumer loses is a batch
+//	pipeline=N      most messages of concurrent publishes in one LPUSH; default 512
+//	timeout=D       to connect, and for an answer; default 3s
+//	retries=N       go-redis sends a command that failed again, behind everybody's
+//	                back; default 0
+//	preset=latency  interval=1ms
+//	preset=throughput  batch=100
+//
+// # Crash behaviour
+//
+// A consumer that is killed loses what it had popped. A pop whose reply is lost is
+// an error and a lost message. A consumer that has silently vanished takes
+// nothing: it no longer asks. What a killed broker keeps is its own setting, as
+// with redislist.
+package redispoll
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"queuelab/backends/internal/params"
+	"queuelab/backends/internal/redisconn"
+	"queuelab/queue"
+)
+
+type poll struct {
+	*redisconn.Base
+	key      string
+	batch    int
+	interval time.Duration
+	caps     queue.Capabilities
+}
+
+// Open opens the queue that u names. It verifies that the server answers and
+// reads how it keeps its data.
+func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
+	p := params.New(u)
+	p.Preset(map[string]map[string]string{
+		"latency":    {"interval": "1ms"},
+		"throughput": {"batch": "100"},
+	})
+	q := &poll{
+		batch: p.Int("batch", 1, 1, 1000),
+		// Close waits for a pause to end, as it does for a block.
+		interval: p.Duration("interval", 10*time.Millisecond, 0, redisconn.Block),
+	}
+	var err error
+	if q.Base, err = redisconn.Open(ctx, "redis-poll", u, p); err != nil {
+		return nil, err
+	}
+	q.key = "poll:{" + q.Name + "}"
+	q.caps = queue.Capabilities{
+		Guarantee:     queue.AtMostOnce,
+		Confirm:       q.Facts.Confirm(),
+		Attempts:      queue.NotCounted,
+		OrderedPerKey: true,
+		Stored:        true,
+		Durable:       q.Facts.Durable(),
+		Shared:        true,
+	}
+	return q, nil
+}
+
+// Capabilities implements queue.Queue.
+func (q *poll) Capabilities() queue.Capabilities { return q.caps }
+
+// Publisher implements queue.Queue.
+func (q *poll) Publisher(ctx context.Context) (queue.Publisher, error) {
+	p, err := redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, redisconn.Push(q.key))
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Consumer implements queue.Queue.
+func (q *poll) Consumer(ctx context.Context) (queue.Consumer, error) {
+	c, err := redisconn.NewPopper(ctx, q.Base, q.pop)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// pop asks once, and pauses when there is nothing.
+func (q *poll) pop(p *redisconn.Popper, most int) ([]redisconn.Popped, error) {
+	reply, err := p.Do("rpop", q.key, min(most, q.batch))
+	if err != nil {
+		return nil, err
+	}
+	values, err := reply.Texts()
+	if err != nil {
+		return nil, err
+	}
+	if len(values) == 0 && q.interval > 0 {
+		p.Pause(q.interval)
+	}
+	popped := make([]redisconn.Popped, len(values))
+	for i, v := range values {
+		popped[i] = redisconn.Popped{Key: q.key, Value: v}
+	}
+	return popped, nil
+}
+
+// Backlog implements queue.Backlogger. A list knows nothing of deliveries.
+func (q *poll) Backlog(ctx context.Context) (queue.Backlog, error) { return q.Lengths(ctx, q.key) }
+
+// Delete implements queue.Queue.
+func (q *poll) Delete(ctx context.Context) error { return q.Unlink(ctx, q.key) }
