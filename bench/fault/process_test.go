@@ -1,0 +1,167 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"queuelab/queue"
+)
+
+// What is confirmed must have happened, and what is healed must be over: the
+// order is the evidence.
+func TestFaultsOfProcessesHappenInTheirOrder(t *testing.T) {
+	for _, c := range []struct {
+		fault  Fault
+		change func(*stage)
+		want   []string
+	}{
+		{ProducerKill(), nil, []string{
+			"start consumer", "start victim producer", "produce", "200 delivered",
+			"asked", "victim producer: killed", "confirmed", "healed", "probe", "finish 1",
+		}},
+		{ProducerKill(), func(s *stage) { s.target.Broker = "" }, []string{
+			"start victim producerconsumer", "produce", "50 delivered", "asked", "victim producerconsumer: killed", "confirmed",
+		}},
+		{ZombieConsumer(), func(s *stage) { s.target.Lease = 1500 * time.Millisecond }, []string{
+			"start victim consumer", "start producer", "produce", "10 delivered",
+			"asked", "victim consumer: stopped (signal)", "confirmed", "start consumer", "3.5s", "victim consumer: continued", "healed", "finish 1", "victim consumer: continued",
+		}},
+		{ZombieConsumer(), func(s *stage) { s.target.Caps.Broadcast = true }, []string{
+			"start victim consumer", "start producer", "produce", "10 delivered",
+			"asked", "victim consumer: stopped (signal)", "confirmed", "2s", "victim consumer: continued", "healed", "finish 1", "victim consumer: continued",
+		}},
+		{SlowConsumer(), nil, []string{"start consumer", "asked", "start producer", "produce", "produced", "confirmed", "healed", "finish 1"}},
+		{SlowConsumer(), func(s *stage) { s.target.Broker = "" }, []string{"asked", "start producerconsumer", "produce", "produced", "confirmed", "healed", "finish 1"}},
+		{ConsumerJoinsLeaves(), nil, []string{
+			"start consumer", "start producer", "produce", "75 delivered",
+			"asked", "start consumer", "confirmed", "consumer stops", "start consumer", "healed", "finish 1",
+		}},
+		{Poison(), nil, []string{"start consumer", "asked", "start producer", "produce", "201 delivered", "confirmed", "healed", "finish 1"}},
+		{Poison(), func(s *stage) { s.target.Broker = "" }, []string{"asked", "start producerconsumer", "produce", "201 delivered", "confirmed", "healed", "finish 1"}},
+	} {
+		t.Run(c.fault.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage()
+				s.moment = 0.5
+				if c.change != nil {
+					c.change(s)
+				}
+				var struck time.Time
+				s.confirmed = func() { struck = time.Now() }
+				s.healed = func() { // how long it lasted, before what ended it
+					if lasted := time.Since(struck); lasted > 0 {
+						s.story = append(s.story[:len(s.story)-2], lasted.String(), s.story[len(s.story)-2], "healed")
+					}
+				}
+				s.perform(t, c.fault)
+				if diff := cmp.Diff(c.want, s.story); diff != "" {
+					t.Errorf("what happened (-want +got):\n%s", diff)
+				}
+				if len(s.invalid) > 0 {
+					t.Errorf("got invalid: %v", s.invalid)
+				}
+			})
+		})
+	}
+}
+
+func TestTheMomentSpreadsTheKillOverTheLoad(t *testing.T) {
+	for moment, want := range map[float64]string{0: "100 delivered", 0.25: "150 delivered", 0.99: "298 delivered"} {
+		s := newStage()
+		s.moment = moment
+		s.perform(t, ProducerKill())
+		if s.index(want) < 0 {
+			t.Errorf("moment %v: got %v, want %s", moment, s.story, want)
+		}
+	}
+}
+
+func TestThePoisonedMessageIsOneOfTheLoadAndComesAgainWhereItCanBeGivenBack(t *testing.T) {
+	for _, moment := range []float64{0, 0.999} {
+		for _, nack := range []bool{false, true} {
+			s := newStage()
+			s.moment, s.target.Caps.Nack = moment, nack
+			var poison uint64
+			s.started = func(r Role) {
+				if r.Consumer != nil {
+					poison = r.Consumer.Poison
+				}
+			}
+			s.perform(t, Poison())
+			if poison == 0 || poison >= s.target.Messages {
+				t.Errorf("moment %v: got message %d, want one of the %d, and not 0, which is none", moment, poison, s.target.Messages)
+			}
+			want := int64(0)
+			if nack {
+				want = PoisonAttempts - 1
+			}
+			if s.facts.Events != want {
+				t.Errorf("nack %v: got %d deliveries again, want %d", nack, s.facts.Events, want)
+			}
+		}
+	}
+}
+
+// heap is a queue in which so many messages wait.
+type heap struct {
+	queue.Queue
+	n   int64
+	err error
+}
+
+func (h heap) Backlog(context.Context) (queue.Backlog, error) {
+	return queue.Backlog{Ready: h.n}, h.err
+}
+
+func TestASlowConsumerThatKeptUpProvesNothing(t *testing.T) {
+	for _, c := range []struct {
+		ready          int64
+		invalid, notes int
+	}{{0, 1, 0}, {300, 0, 1}, {-1, 0, 0}} {
+		s := newStage()
+		s.watch = heap{n: c.ready}
+		s.perform(t, SlowConsumer())
+		if len(s.invalid) != c.invalid || len(s.notes) != c.notes {
+			t.Errorf("%d wait: got invalid %q and notes %q, want %d and %d", c.ready, s.invalid, s.notes, c.invalid, c.notes)
+		}
+	}
+	s := newStage()
+	s.watch = heap{err: errors.New("no answer")}
+	if err := SlowConsumer().Run(t.Context(), s); err == nil {
+		t.Error("got nil where the queue cannot be looked into")
+	}
+}
+
+func TestTheSlowConsumerIsSlowerThanTheLoadAndDoneInTime(t *testing.T) {
+	for _, n := range []uint64{200, 400, 1000, 5000} {
+		s := newStage()
+		s.target.Messages = n
+		var delay time.Duration
+		s.started = func(r Role) {
+			if r.Consumer != nil {
+				delay = r.Consumer.HandleDelay
+			}
+		}
+		s.perform(t, SlowConsumer())
+		load := time.Duration(float64(n) / (s.target.Rate / 2) * float64(time.Second))
+		if work := time.Duration(n) * delay; work > 10*time.Second || work <= load*3/4 {
+			t.Errorf("%d messages: got %v of work for %v of load, want more, and at most 10s", n, work, load)
+		}
+	}
+}
+
+func TestWhatMeansNothingToAQueueInAProcessSaysWhy(t *testing.T) {
+	for _, f := range []Fault{BrokerStop(), BrokerFreeze(), ZombieConsumer(), ConsumerJoinsLeaves(), DatabaseDown(), DatabaseKill(), CommitReplyLost()} {
+		if why := f.Means(Target{Backend: "memory"}); why == "" {
+			t.Errorf("%s: got no reason", f.Name)
+		}
+		if why := f.Means(Target{Backend: "redis-list", Broker: "redis"}); why != "" {
+			t.Errorf("%s: got %q for a queue on a broker", f.Name, why)
+		}
+	}
+}

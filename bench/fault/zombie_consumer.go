@@ -1,0 +1,65 @@
+package fault
+
+import (
+	"context"
+	"syscall"
+	"time"
+)
+
+// ZombieConsumer stops a consumer with a message in hand for longer than its
+// lease, so that another takes over, and lets it go on: two handlers of one
+// message, and an ack that comes too late. A lease can fence the ack, never what
+// the handler does elsewhere.
+func ZombieConsumer() Fault {
+	return Fault{
+		Name:    "zombie-consumer",
+		Summary: "a consumer stands still with a message in hand until its lease is over and another has taken over, and goes on",
+		Trials:  3,
+		Means: func(t Target) string {
+			if t.Broker == "" {
+				return "queue, producer and consumer are one process: they stand still and go on together"
+			}
+			return ""
+		},
+		Run: zombie,
+	}
+}
+
+func zombie(ctx context.Context, s Scene) error {
+	// A handler that takes most of the time, so that the stop falls into it.
+	const handle = 50 * time.Millisecond
+	t := s.Target()
+	victim, err := s.Start(ctx, Role{Consumer: &Consumer{HandleDelay: handle}, Victim: true})
+	if err != nil {
+		return err
+	}
+	producer, err := load(ctx, s, Role{Producer: &Producer{Count: t.Messages}})
+	if err != nil {
+		return err
+	}
+	if err := s.Delivered(ctx, 5+int64(s.Moment()*10)); err != nil {
+		s.Invalid("%v", err)
+		return ctx.Err()
+	}
+	s.Asked()
+	if err := victim.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	defer victim.Signal(syscall.SIGCONT) //nolint:errcheck // it may have ended by then
+	s.Confirmed()
+	// Every subscriber of a broadcast gets everything: there is nothing to take over.
+	if !t.Caps.Broadcast {
+		if _, err := s.Start(ctx, Role{Consumer: &Consumer{}}); err != nil {
+			return err
+		}
+	}
+	// Leases are looked at every half of one.
+	if err := pass(ctx, max(2*t.Lease+time.Second/2, 2*time.Second)); err != nil {
+		return err
+	}
+	if err := victim.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	s.Healed()
+	return s.Finish(ctx, producer)
+}
