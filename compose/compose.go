@@ -14,7 +14,7 @@ import (
 // Files are the settings and compose files, by the names they have in this
 // folder.
 //
-//go:embed redis rabbitmq kafka postgres *.yml setup.sh
+//go:embed redis rabbitmq kafka postgres nats *.yml setup.sh
 var Files embed.FS
 
 // SettingsFile returns the name in Files of a broker's settings file, such as

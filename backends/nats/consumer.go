@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"queuelab/backends/internal/envelope"
 	"queuelab/backends/internal/redisconn"
@@ -315,6 +316,14 @@ func (c *consumer) giveBack() error {
 		if m := <-c.news; m.Subject != c.inbox {
 			msgs = append(msgs, m)
 		}
+	}
+	if len(msgs) == 0 {
+		return nil
+	}
+	// Nobody answers for a consumer that is gone.
+	_, err := c.q.js.Consumer(ctx, c.q.name, c.q.group)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
 	}
 	return errors.Join(c.say(ctx, "-NAK", msgs)...)
 }

@@ -6,6 +6,7 @@ import "os"
 const (
 	supervisorWord = "supervise-one-broker"
 	guardWord      = "guard-one-container"
+	natsWord       = "nats-server"
 )
 
 // Init must be the first thing in main, and in TestMain through
@@ -22,6 +23,8 @@ func Init() {
 	switch os.Args[1] {
 	case supervisorWord:
 		os.Exit(supervise(os.Args[2]))
+	case natsWord:
+		os.Exit(serveNATS(os.Args[2:]))
 	case guardWord:
 		os.Exit(guard(os.Args[2:]))
 	}

@@ -6,12 +6,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"github.com/nats-io/nats-server/v2/server"
 )
 
 // Program is something that a broker needs on this machine to run natively.
 type Program struct {
 	Name string
 	Path string
+	// Version is set where it is known without asking the program.
+	Version string
 	Err  error // nil: it is here. Else ErrUnavailable, with what is missing and how to get it
 }
 
@@ -24,7 +28,7 @@ func Programs(kindName string) ([]Program, error) {
 	}
 	program := func(name string, look func() (string, error)) Program {
 		path, err := look()
-		return Program{name, path, err}
+		return Program{Name: name, Path: path, Err: err}
 	}
 	switch k.name {
 	case "redis":
@@ -48,6 +52,10 @@ func Programs(kindName string) ([]Program, error) {
 			}
 			return filepath.Dir(jars[0]), nil
 		})}, nil
+	case "nats":
+		p := program("NATS server, in this program", selfPath)
+		p.Version = server.VERSION
+		return []Program{p}, nil
 	case "postgres":
 		return []Program{program("PostgreSQL", func() (string, error) {
 			if _, err := lookPostgres("initdb"); err != nil {

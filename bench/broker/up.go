@@ -90,6 +90,8 @@ func (b *Broker) paste(ctx context.Context) string {
 		"redis":    {"redis+list", "redis+pubsub", "redis+streams"},
 		"rabbitmq": {"amqp"},
 		"kafka":    {"kafka"},
+		"postgres": {"postgres"},
+		"nats":     {"nats"},
 
 		"redis-sentinel": {"redis+list", "redis+streams"},
 		"rabbitmq-3":     {"amqp"},

@@ -67,6 +67,9 @@ var number = regexp.MustCompile(`\d+(\.\d+)+|\d+`)
 
 // version asks a program, or reads it off its path where asking is dear.
 func version(ctx context.Context, p broker.Program) string {
+	if p.Version != "" {
+		return p.Version
+	}
 	switch p.Name {
 	case "rabbitmq-server":
 		return number.FindString(regexp.MustCompile(`rabbitmq_server-[\d.]+`).FindString(p.Path))
