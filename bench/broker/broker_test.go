@@ -33,6 +33,7 @@ func TestBrokerAnswersAfterEveryFault(t *testing.T) {
 		{"rabbitmq", "3.", map[string]string{"product": "RabbitMQ"}},
 		{"kafka", "4.3.1", map[string]string{"brokers": "1", "min.insync.replicas": "1", "default.replication.factor": "1", "log.flush.interval.messages": "9223372036854775807",
 			"log.flush.interval.ms": "", "unclean.leader.election.enable": "false", "group.min.session.timeout.ms": "1000", "auto.create.topics.enable": "false"}},
+		{"nats", "2.", map[string]string{"sync_interval": "2m0s", "sync_always": "false", "max_payload": "1048576"}},
 		{"postgres", "1", map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "wal_sync_method": "fdatasync", "track_commit_timestamp": "on"}},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
@@ -163,7 +164,7 @@ func TestExternalBrokerIsUsedAndNeverHarmed(t *testing.T) {
 		t.Error(err)
 	}
 	for name, err := range map[string]error{
-		"kill": b.Kill(ctx), "restart": b.Restart(ctx), "pause": b.Pause(ctx), "resume": b.Resume(ctx), "stop": b.Stop(),
+		"kill": b.Kill(ctx), "terminate": b.Terminate(ctx), "restart": b.Restart(ctx), "pause": b.Pause(ctx), "resume": b.Resume(ctx), "stop": b.Stop(),
 	} {
 		if !errors.Is(err, broker.ErrExternal) {
 			t.Errorf("%s: got %v, want ErrExternal", name, err)
@@ -183,7 +184,7 @@ func TestBadInputIsNamed(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"an unknown kind lists the known", start(broker.Options{Kind: "nats"}), "redis, rabbitmq, kafka, postgres"},
+		{"an unknown kind lists the known", start(broker.Options{Kind: "nsq"}), "redis, rabbitmq, kafka, postgres"},
 		{"an unknown setting lists the known", start(broker.Options{Kind: "redis", Setting: "rdb"}), "aof-always, aof-everysec, no-persistence"},
 		{"an external broker needs a host", external("kafka", "kafka:9092"), "names no host"},
 		{"a URL that does not parse", external("redis", "redis://:secret@[/0"), "URL of the redis broker"},
@@ -204,6 +205,8 @@ func TestQueueURL(t *testing.T) {
 	for _, c := range []struct{ kind, url, scheme, query, want string }{
 		{"redis", "redis://127.0.0.1:7000/0", "redis+streams", "claim=2s", "redis+streams://127.0.0.1:7000/0?claim=2s&queue=q1"},
 		{"redis", "redis://u:p@127.0.0.1:7000/3", "redis+list", "", "redis+list://u:p@127.0.0.1:7000/3?queue=q1"},
+		{"nats", "nats://127.0.0.1:7000", "nats", "ack-wait=2s", "nats://127.0.0.1:7000?ack-wait=2s&queue=q1"},
+		{"postgres", "postgres://lab@127.0.0.1:7000/lab?sslmode=disable", "postgres", "", "postgres://lab@127.0.0.1:7000/lab?queue=q1&sslmode=disable"},
 		{"rabbitmq", "amqp://guest:guest@127.0.0.1:7000/", "amqp", "type=quorum", "amqp://guest:guest@127.0.0.1:7000/?queue=q1&type=quorum"},
 		{"kafka", "kafka://127.0.0.1:7000,127.0.0.1:7001", "kafka", "acks=all", "kafka://127.0.0.1:7000,127.0.0.1:7001/q1?acks=all"},
 		{"kafka", "kafka://127.0.0.1:7000?partitions=4", "kafka", "", "kafka://127.0.0.1:7000/q1?partitions=4"},

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"queuelab/compose"
 )
 
@@ -32,7 +34,7 @@ func TestNativeBrokersReadTheVerySettingsFiles(t *testing.T) {
 			if err := os.WriteFile(conf, content, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			p, err := k.plan(layout{dir: dir, conf: conf, content: content, ports: []int{1, 2, 3}})
+			p, err := k.plan(layout{dir: dir, data: dir, conf: conf, content: content, ports: []int{1, 2, 3}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,6 +55,8 @@ func TestNativeBrokersReadTheVerySettingsFiles(t *testing.T) {
 						read = f + ".conf"
 					}
 				}
+			case "nats":
+				read = broker.Argv[slices.Index(broker.Argv, "-c")+1]
 			case "kafka":
 				read = broker.Argv[len(broker.Argv)-1]
 			}
@@ -81,6 +85,16 @@ func TestKafkaIsTheVersionThatSetUpFetches(t *testing.T) {
 	}
 	if want := "image: apache/kafka:" + kafkaVersion + "\n"; !strings.Contains(string(file), want) {
 		t.Errorf("kafka.yml does not have %q", want)
+	}
+}
+
+func TestNATSInAContainerIsTheVersionThatIsPartOfThisProgram(t *testing.T) {
+	file, err := compose.Files.ReadFile("nats.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "image: nats:" + server.VERSION + "-alpine\n"; !strings.Contains(string(file), want) {
+		t.Errorf("nats.yml does not have %q", want)
 	}
 }
 

@@ -50,7 +50,9 @@ func Kinds() []string {
 	return names
 }
 
-func kinds() []kind { return []kind{redisKind(), rabbitKind(), kafkaKind(), postgresKind()} }
+func kinds() []kind {
+	return []kind{redisKind(), rabbitKind(), kafkaKind(), postgresKind(), natsKind()}
+}
 
 func lookup(name string) (kind, error) {
 	all := append(kinds(), clusterKinds()...)

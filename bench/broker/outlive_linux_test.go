@@ -78,6 +78,7 @@ func TestNothingOutlivesTheCommand(t *testing.T) {
 		within time.Duration // the moment is anywhere in the command's first so many
 	}{
 		{"redis", many(25, 200), 250 * time.Millisecond},
+		{"nats", many(6, 100), 500 * time.Millisecond},
 		{"postgres", many(3, 50), 6 * time.Second},
 		{"kafka", many(2, 30), 20 * time.Second},
 		{"rabbitmq", many(2, 30), 20 * time.Second},
