@@ -12,9 +12,14 @@ import (
 	"queuelab/backends/kafka"
 	"queuelab/backends/memory"
 	"queuelab/backends/rabbitmq"
+	"queuelab/backends/redisdoing"
 	"queuelab/backends/redislist"
+	"queuelab/backends/redislistreliable"
+	"queuelab/backends/redispoll"
+	"queuelab/backends/redispriority"
 	"queuelab/backends/redispubsub"
 	"queuelab/backends/redisstreams"
+	"queuelab/backends/rediszset"
 	"queuelab/queue"
 )
 
@@ -34,6 +39,11 @@ func All() []Backend {
 		{"redis-list", "redis+list", "redis+list://127.0.0.1:6379/0?queue=orders", "Redis List, LPUSH and BRPOP", redislist.Open},
 		{"redis-pubsub", "redis+pubsub", "redis+pubsub://127.0.0.1:6379/0?queue=orders", "Redis Pub/Sub, broadcast", redispubsub.Open},
 		{"redis-streams", "redis+streams", "redis+streams://127.0.0.1:6379/0?queue=orders", "Redis Streams with a consumer group", redisstreams.Open},
+		{"redis-list-reliable", "redis+list-reliable", "redis+list-reliable://127.0.0.1:6379/0?queue=orders", "Redis List, BLMOVE to a processing list, and a reaper", redislistreliable.Open},
+		{"redis-poll", "redis+poll", "redis+poll://127.0.0.1:6379/0?queue=orders", "Redis List, RPOP in a loop", redispoll.Open},
+		{"redis-priority", "redis+priority", "redis+priority://127.0.0.1:6379/0?queue=orders", "Redis Lists by priority, one BRPOP over all", redispriority.Open},
+		{"redis-doing", "redis+doing", "redis+doing://127.0.0.1:6379/0?queue=orders", "Redis List and the tutorials' doing hash", redisdoing.Open},
+		{"redis-zset", "redis+zset", "redis+zset://127.0.0.1:6379/0?queue=orders", "Redis Sorted Set by due time", rediszset.Open},
 		{"rabbitmq", "amqp", "amqp://guest:guest@127.0.0.1:5672/?queue=orders", "RabbitMQ, confirms and manual acks", rabbitmq.Open},
 		{"kafka", "kafka", "kafka://127.0.0.1:9092/orders", "Kafka, consumer group", kafka.Open},
 	}
