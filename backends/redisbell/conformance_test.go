@@ -20,6 +20,7 @@ func TestConformance(t *testing.T) {
 		"poll":    {"aof-everysec", "poll=200ms&batch=10"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has a server of its own
 			queuetest.Run(t, backend.Harness(brokertest.Start(t, "redis", at.setting), at.query, 200*time.Millisecond))
 		})
 	}

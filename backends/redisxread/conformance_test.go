@@ -16,11 +16,11 @@ var backend = redistest.Backend{Scheme: "redis+xread", Open: redisxread.Open}
 
 func TestConformance(t *testing.T) {
 	for name, at := range map[string]struct{ setting, query string }{
-		"skipping":         {"no-persistence", "from=$"},
-		"tracked":          {"aof-everysec", "from=tracked"},
-		"tracked, no file": {"no-persistence", ""},
+		"skipping": {"no-persistence", "from=$"},
+		"tracked":  {"aof-everysec", "from=tracked"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has a server of its own
 			queuetest.Run(t, backend.Harness(brokertest.Start(t, "redis", at.setting), at.query, 200*time.Millisecond))
 		})
 	}

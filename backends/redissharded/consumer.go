@@ -1,0 +1,231 @@
+package redissharded
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"queuelab/backends/internal/redisconn"
+	"queuelab/queue"
+)
+
+// ErrRecreated: a partition or the group on it was gone, deleted or forgotten by
+// the broker, and was created again. What was in it is lost, unless it was
+// published again since.
+var ErrRecreated = errors.New("a partition or its group was gone and was created again")
+
+// entry is one delivery to this consumer, and its receipt.
+type entry struct {
+	id      string
+	message queue.Message
+	part    *partition
+}
+
+// partition is one for as long as it is leased to this consumer. Its fields are
+// guarded by the consumer's mu.
+type partition struct {
+	consumer *consumer
+	number   int
+	token    string            // of the lease
+	hand     map[string]*entry // read and not settled
+	again    string            // where to go on reading what is pending; "": all that is, is in hand
+	leaving  bool              // it is beyond the share: to be given up once the hand is empty
+}
+
+type consumer struct {
+	q       *sharded
+	name    string
+	client  *redis.Client
+	session *redisconn.Session
+	puller  *redisconn.Puller[*entry]
+	acks    *redisconn.Coalescer[*entry, error]
+	stop    context.CancelFunc
+	keeper  sync.WaitGroup
+	nudge   chan struct{} // for the keeper: look now
+	dealt   chan struct{} // for the read: the partitions have changed
+	reading sync.Mutex    // held by a read
+	once    sync.Once
+	err     error
+
+	mu     sync.Mutex
+	parts  map[int]*partition
+	closed bool
+}
+
+// Consumer implements queue.Queue. It has its share of the partitions as soon as
+// the others have given up theirs.
+func (q *sharded) Consumer(ctx context.Context) (queue.Consumer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := &consumer{
+		q: q, name: newName(), client: q.Client(5), parts: map[int]*partition{},
+		nudge: make(chan struct{}, 1), dealt: make(chan struct{}, 1),
+	}
+	c.session = redisconn.NewSession(q.Server, c.client)
+	c.puller = redisconn.NewPuller(c.read, c.wakeReader)
+	c.acks = redisconn.NewCoalescer(1000, func(*entry) int { return 0 }, c.settle)
+	var background context.Context
+	background, c.stop = context.WithCancel(context.Background())
+	err := q.Children.Add(c)
+	if err == nil {
+		if err = q.ensureGroups(ctx, c.client); err == nil {
+			err = c.balance(ctx)
+		}
+		if err != nil {
+			err = q.Wrap("consumer", err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed { // by the queue, meanwhile
+		return nil, queue.ErrClosed
+	}
+	c.keeper.Go(func() { c.keep(background) })
+	return c, nil
+}
+
+// newName is unique over hosts, processes and consumers, tells a person whose it
+// is, and has no space.
+func newName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	return fmt.Sprintf("%s-%d-%s", strings.ReplaceAll(host, " ", "-"), os.Getpid(), strings.ToLower(rand.Text()[:8]))
+}
+
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// Receive implements queue.Consumer. An entry that is not a message is acked away,
+// and is an error of the call after those that are.
+func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
+	es, err := c.puller.Receive(ctx, max)
+	if err != nil {
+		return nil, err
+	}
+	all, ds := make([]queue.Delivery, len(es)), make([]*queue.Delivery, len(es))
+	for i, e := range es {
+		all[i].Init(e.message, 0, e)
+		ds[i] = &all[i]
+	}
+	return ds, nil
+}
+
+// Ack implements queue.Consumer.
+func (c *consumer) Ack(ctx context.Context, ds ...*queue.Delivery) error {
+	return queue.Settle(ds, func(fresh []*queue.Delivery) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		closed := c.closed
+		c.mu.Unlock()
+		if closed {
+			return queue.ErrClosed
+		}
+		es := make([]*entry, len(fresh))
+		for i, d := range fresh {
+			e, ok := d.Receipt().(*entry)
+			if !ok || e.part.consumer != c {
+				return fmt.Errorf("redis-sharded ack: message %s was delivered by another consumer", d.ID)
+			}
+			es[i] = e
+		}
+		errs, _, err := c.acks.Do(ctx, es)
+		if err != nil {
+			return err
+		}
+		for _, err := range errs {
+			if err != nil {
+				return &queue.SettleError{Errs: errs}
+			}
+		}
+		return nil
+	})
+}
+
+// settle acks in one script call, partition by partition.
+func (c *consumer) settle(es []*entry, errs []error) {
+	var parts []*partition
+	of := map[*partition][]int{}
+	for i, e := range es {
+		if of[e.part] == nil {
+			parts = append(parts, e.part)
+		}
+		of[e.part] = append(of[e.part], i)
+	}
+	keys, args := []string{c.q.owners(c.q.group)}, []any{c.q.group}
+	for _, p := range parts {
+		keys = append(keys, c.q.streams[p.number])
+		args = append(args, p.number, p.token, len(of[p]))
+		for _, i := range of[p] {
+			args = append(args, &es[i].id)
+		}
+	}
+	ctx, cancel := c.q.Within()
+	defer cancel()
+	valid, err := ackScript.Run(ctx, c.client, keys, args...).Int64Slice()
+	if err == nil && len(valid) != len(parts) {
+		err = fmt.Errorf("%d answers for %d partitions", len(valid), len(parts))
+	}
+	if err != nil {
+		for i := range errs {
+			errs[i] = c.q.Wrap("ack", err)
+		}
+		return // all are still in hand
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, p := range parts {
+		for _, i := range of[p] {
+			if valid[k] == 0 {
+				errs[i] = queue.ErrLeaseLost
+			}
+			delete(p.hand, es[i].id)
+		}
+		if p.leaving && len(p.hand) == 0 {
+			signal(c.nudge)
+		}
+	}
+}
+
+// Nack implements queue.Consumer.
+func (c *consumer) Nack(context.Context, ...*queue.Delivery) error { return queue.ErrUnsupported }
+
+// Close implements queue.Consumer. It gives up its partitions: what is unsettled
+// stays pending, and comes first to whoever gets them.
+func (c *consumer) Close() error {
+	c.once.Do(func() {
+		c.mu.Lock()
+		c.closed = true
+		c.mu.Unlock()
+		c.stop()
+		c.puller.Close() // what it returns is pending
+		c.keeper.Wait()
+		c.acks.Close(c.q.Timeout)
+		ctx, cancel := c.q.Within()
+		defer cancel()
+		err := leaveScript.Run(ctx, c.client, []string{c.q.members(c.q.group), c.q.owners(c.q.group)}, c.name).Err()
+		if err != nil {
+			err = fmt.Errorf("redis-sharded close: unsettled messages come again after %v only: %w", c.q.claim, err)
+		}
+		c.err = errors.Join(err, c.session.Close(), c.client.Close())
+		c.q.Children.Remove(c)
+	})
+	return c.err
+}
