@@ -11,14 +11,19 @@ import (
 
 	"queuelab/backends/kafka"
 	"queuelab/backends/memory"
+	"queuelab/backends/nats"
+	"queuelab/backends/postgres"
 	"queuelab/backends/rabbitmq"
+	"queuelab/backends/redisbell"
 	"queuelab/backends/redisdoing"
 	"queuelab/backends/redislist"
 	"queuelab/backends/redislistreliable"
 	"queuelab/backends/redispoll"
 	"queuelab/backends/redispriority"
 	"queuelab/backends/redispubsub"
+	"queuelab/backends/redissharded"
 	"queuelab/backends/redisstreams"
+	"queuelab/backends/redisxread"
 	"queuelab/backends/rediszset"
 	"queuelab/queue"
 )
@@ -44,8 +49,13 @@ func All() []Backend {
 		{"redis-priority", "redis+priority", "redis+priority://127.0.0.1:6379/0?queue=orders", "Redis Lists by priority, one BRPOP over all", redispriority.Open},
 		{"redis-doing", "redis+doing", "redis+doing://127.0.0.1:6379/0?queue=orders", "Redis List and the tutorials' doing hash", redisdoing.Open},
 		{"redis-zset", "redis+zset", "redis+zset://127.0.0.1:6379/0?queue=orders", "Redis Sorted Set by due time", rediszset.Open},
+		{"redis-xread", "redis+xread", "redis+xread://127.0.0.1:6379/0?queue=orders", "Redis Stream, XREAD without a group, broadcast", redisxread.Open},
+		{"redis-sharded", "redis+sharded", "redis+sharded://127.0.0.1:6379/0?queue=orders", "Redis Streams partitioned by key, a lease on each", redissharded.Open},
+		{"redis-bell", "redis+bell", "redis+bell://127.0.0.1:6379/0?queue=orders", "Redis List, with Pub/Sub as the bell", redisbell.Open},
 		{"rabbitmq", "amqp", "amqp://guest:guest@127.0.0.1:5672/?queue=orders", "RabbitMQ, confirms and manual acks", rabbitmq.Open},
 		{"kafka", "kafka", "kafka://127.0.0.1:9092/orders", "Kafka, consumer group", kafka.Open},
+		{"nats", "nats", "nats://127.0.0.1:4222?queue=orders", "NATS JetStream, work queue with a durable pull consumer", nats.Open},
+		{"postgres", "postgres", "postgres://lab@127.0.0.1:5432/lab?queue=orders&sslmode=disable", "a table of PostgreSQL, FOR UPDATE SKIP LOCKED", postgres.Open},
 	}
 }
 

@@ -24,18 +24,18 @@ const (
 )
 
 type stream struct {
-	servers             []string // as the library wants them; hold the password, never printed
-	name, subject       string
-	group, retention    string
-	ackWait, dedupe     time.Duration
-	pending, prefetch   int
-	replicas            int
-	timeout             time.Duration
-	caps                queue.Capabilities
-	control             *link
-	js                  jetstream.JetStream
-	closed              atomic.Bool
-	children            redisconn.Children
+	servers           []string // as the library wants them; hold the password, never printed
+	name, subject     string
+	group, retention  string
+	ackWait, dedupe   time.Duration
+	pending, prefetch int
+	replicas          int
+	timeout           time.Duration
+	caps              queue.Capabilities
+	control           *link
+	js                jetstream.JetStream
+	closed            atomic.Bool
+	children          redisconn.Children
 }
 
 // Open opens the queue that u names. It creates the stream and the group's

@@ -16,7 +16,7 @@ type Program struct {
 	Path string
 	// Version is set where it is known without asking the program.
 	Version string
-	Err  error // nil: it is here. Else ErrUnavailable, with what is missing and how to get it
+	Err     error // nil: it is here. Else ErrUnavailable, with what is missing and how to get it
 }
 
 // Programs lists what a native start of that kind would use, found by the same
