@@ -20,10 +20,16 @@ type client struct {
 
 	mu      sync.Mutex
 	lastID  int
-	waiting map[int]chan error
+	waiting map[int]chan answer
 	gone    bool          // the supervisor's replies have ended
 	done    chan struct{} // closed once the supervisor process was waited for
 	waitErr error
+}
+
+// answer is a reply, or why there is none.
+type answer struct {
+	reply
+	err error
 }
 
 // errSupervisorGone is the answer to everything after a supervisor's end.
@@ -50,7 +56,7 @@ func startSupervisor(ctx context.Context, kind string, ended func(string)) (*cli
 		requests.Close()
 		return nil, err
 	}
-	c := &client{requests: requests, ended: ended, waiting: map[int]chan error{}, done: make(chan struct{})}
+	c := &client{requests: requests, ended: ended, waiting: map[int]chan answer{}, done: make(chan struct{})}
 	c.cmd = exec.Command(self, supervisorWord, kind)
 	c.cmd.Env = append(os.Environ(), startingVar+"=1")
 	c.cmd.ExtraFiles = []*os.File{theirRequests, theirReplies}
@@ -105,13 +111,13 @@ func (c *client) read(replies *os.File, hello chan<- reply) {
 			c.ended(r.Ended)
 			continue
 		}
-		var err error
+		a := answer{reply: r}
 		if r.Err != "" {
-			err = errors.New(r.Err)
+			a.err = errors.New(r.Err)
 		}
 		c.mu.Lock()
 		if w, ok := c.waiting[r.ID]; ok {
-			w <- err
+			w <- a
 			delete(c.waiting, r.ID)
 		}
 		c.mu.Unlock()
@@ -119,7 +125,7 @@ func (c *client) read(replies *os.File, hello chan<- reply) {
 	c.mu.Lock()
 	c.gone = true
 	for _, w := range c.waiting {
-		w <- errSupervisorGone
+		w <- answer{err: errSupervisorGone}
 	}
 	c.waiting = nil
 	c.mu.Unlock()
@@ -128,27 +134,34 @@ func (c *client) read(replies *os.File, hello chan<- reply) {
 	c.waitErr = c.cmd.Wait()
 }
 
-// ask sends one request and waits for its answer, or for ctx: then what was
-// asked for may still happen.
+// ask has the supervisor do something with commands; see exchange.
 func (c *client) ask(ctx context.Context, op string, cs ...command) error {
-	answer := make(chan error, 1)
+	_, err := c.exchange(ctx, request{Op: op, Commands: cs})
+	return err
+}
+
+// exchange sends one request and waits for its answer, or for ctx: then what was
+// asked for may still happen.
+func (c *client) exchange(ctx context.Context, q request) (reply, error) {
+	got := make(chan answer, 1)
 	c.mu.Lock()
 	if c.gone {
 		c.mu.Unlock()
-		return errSupervisorGone
+		return reply{}, errSupervisorGone
 	}
 	c.lastID++
-	c.waiting[c.lastID] = answer
-	err := json.NewEncoder(c.requests).Encode(request{ID: c.lastID, Op: op, Commands: cs})
+	q.ID = c.lastID
+	c.waiting[q.ID] = got
+	err := json.NewEncoder(c.requests).Encode(q)
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errSupervisorGone, err)
+		return reply{}, fmt.Errorf("%w: %w", errSupervisorGone, err)
 	}
 	select {
-	case err := <-answer:
-		return err
+	case a := <-got:
+		return a.reply, a.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return reply{}, ctx.Err()
 	}
 }
 

@@ -19,6 +19,7 @@ type host interface {
 	identity() string // what the broker calls itself; "": cannot be told
 	launch(ctx context.Context) error
 	kill(ctx context.Context) error
+	terminate(ctx context.Context) error
 	pause(ctx context.Context) error
 	resume(ctx context.Context) error
 	died() <-chan string // says how, once, when the broker ended unasked
@@ -33,6 +34,7 @@ type host interface {
 // layout is what a native broker is to be started with.
 type layout struct {
 	dir     string // its own, empty but for what this package puts there
+	data    string // what the broker keeps is to be in here; dir, unless that is on a file system of its own
 	conf    string // the settings file, unchanged from package compose
 	content []byte // of conf
 	ports   []int  // the first is for clients
@@ -44,6 +46,7 @@ type plan struct {
 	prepare  []command // run to their ends, before the first start only
 	serve    []command // started one after the other, the last is the broker
 	owner    *account  // of the directory; nil: this process's user
+	proxied  proxied   // see Broker.ProxyAddrs; zero: it does not care
 
 	settings func(ctx context.Context) map[string]string // see host; may be nil
 }

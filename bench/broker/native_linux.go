@@ -57,13 +57,22 @@ func planned(ctx context.Context, k kind, name string, content []byte, makePlan 
 	if err := os.WriteFile(conf, content, 0o644); err != nil {
 		return nil, err
 	}
-	n.plan, err = makePlan(layout{dir: n.sup.dir, conf: conf, content: content, ports: n.ports})
+	data := n.sup.dir
+	if k.storage {
+		data = filepath.Join(data, diskName)
+	}
+	n.plan, err = makePlan(layout{dir: n.sup.dir, data: data, conf: conf, content: content, ports: n.ports})
 	if err != nil {
 		return nil, err
 	}
 	if u := n.plan.owner; u != nil {
 		if err := os.Chown(n.sup.dir, int(u.UID), int(u.GID)); err != nil {
 			return nil, err
+		}
+	}
+	if k.storage {
+		if _, err := n.sup.exchange(ctx, request{Op: opDisk, User: n.plan.owner}); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoStorage, err)
 		}
 	}
 	for _, c := range n.plan.prepare {
@@ -86,10 +95,11 @@ func (n *native) launch(ctx context.Context) error {
 	return n.sup.ask(ctx, opServe, n.plan.serve...)
 }
 
-func (n *native) kill(ctx context.Context) error   { return n.sup.ask(ctx, opKill) }
-func (n *native) pause(ctx context.Context) error  { return n.sup.ask(ctx, opPause) }
-func (n *native) resume(ctx context.Context) error { return n.sup.ask(ctx, opResume) }
-func (n *native) log(context.Context) string       { return readLogs(n.sup.dir) }
+func (n *native) kill(ctx context.Context) error      { return n.sup.ask(ctx, opKill) }
+func (n *native) terminate(ctx context.Context) error { return n.sup.ask(ctx, opEnd) }
+func (n *native) pause(ctx context.Context) error     { return n.sup.ask(ctx, opPause) }
+func (n *native) resume(ctx context.Context) error    { return n.sup.ask(ctx, opResume) }
+func (n *native) log(context.Context) string          { return readLogs(n.sup.dir) }
 
 func (n *native) settings(ctx context.Context) map[string]string {
 	if n.plan.settings == nil {

@@ -73,7 +73,7 @@ func planPostgres(l layout) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	data := filepath.Join(l.dir, "data")
+	data := filepath.Join(l.data, "data")
 	env := []string{"HOME=" + l.dir, "LC_ALL=C"}
 	return plan{
 		identity: data,
