@@ -10,7 +10,7 @@ import (
 type Setting struct {
 	Backend string // as in backends.All
 	Name    string // the part after the slash
-	Broker  string // the broker program: "", "redis", "rabbitmq", "kafka"
+	Broker  string // the broker program: "", or one of broker.Kinds
 	Conf    string // the broker's settings file in compose/, by name
 	Query   string // the parameters of the queue's URL that make this setting
 	Profile string // what an accepted message survives; see Profiles
@@ -43,6 +43,8 @@ func Settings() []Setting {
 		none     = "a killed Redis forgets everything"
 		everysec = "survives a killed Redis; a power cut loses about a second"
 		always   = "synced before the reply"
+		aofNo    = "survives a killed Redis; a power cut loses what the kernel had not written back, up to all of it"
+		rdb      = "snapshots: a killed Redis forgets what came after the last"
 	)
 	set := func(backend, name, broker, conf, profile, query, promise string) Setting {
 		return Setting{Backend: backend, Name: name, Broker: broker, Conf: conf, Query: query, Profile: profile, Promise: promise}
@@ -50,24 +52,53 @@ func Settings() []Setting {
 	return []Setting{
 		set("memory", "bounded", "", "", ProfileMemory, "capacity=1024&full=block", "lives and dies with its process"),
 		set("redis-list", "no-persistence", "redis", "no-persistence", ProfileAtMostOnce, "", "BRPOP removes what it delivers; "+none),
+		set("redis-list", "rdb", "redis", "rdb", ProfileAtMostOnce, "", "BRPOP removes what it delivers; "+rdb),
+		set("redis-list", "aof-no", "redis", "aof-no", ProfileAtMostOnce, "", "BRPOP removes what it delivers; "+aofNo),
 		set("redis-list", "aof-everysec", "redis", "aof-everysec", ProfileAtMostOnce, "", "BRPOP removes what it delivers; "+everysec),
 		set("redis-list", "aof-always", "redis", "aof-always", ProfileAtMostOnce, "", "BRPOP removes what it delivers; "+always),
+		set("redis-list", "client-retries", "redis", "aof-everysec", ProfileAtMostOnce, "retries=3", "go-redis retries behind our back, as it does by default: a lost reply is a second copy, or a pop that nobody got, and no error"),
 		set("redis-pubsub", "default", "redis", "no-persistence", ProfileAtMostOnce, "", "whoever listens at that moment hears it; nothing is stored"),
+		set("redis-pubsub", "pattern", "redis", "no-persistence", ProfileAtMostOnce, "route=key", "a channel for each key, heard by a pattern over all of them; nothing is stored"),
 		set("redis-streams", "no-persistence", "redis", "no-persistence", ProfileMemory, "", "pending until acked; "+none),
+		set("redis-streams", "rdb", "redis", "rdb", ProfileMemory, "", "pending until acked; "+rdb),
+		set("redis-streams", "aof-no", "redis", "aof-no", ProfileDiskAsync, "", "pending until acked; "+aofNo),
 		set("redis-streams", "aof-everysec", "redis", "aof-everysec", ProfileDiskAsync, "", "pending until acked; "+everysec),
 		set("redis-streams", "aof-always", "redis", "aof-always", ProfileDiskSync, "", "pending until acked; "+always),
+		set("redis-streams", "no-ack", "redis", "aof-everysec", ProfileAtMostOnce, "noack=true", "NOACK: forgotten as it is handed over; "+everysec),
+		set("redis-streams", "maxlen", "redis", "aof-everysec", ProfileDiskAsync, "maxlen=2000", "MAXLEN 2000: a backlog beyond it drops the oldest, read or not, though they were accepted"),
 		set("redis-list-reliable", "aof-everysec", "redis", "aof-everysec", ProfileDiskAsync, "", "BLMOVE keeps it on the consumer's processing list until acked, and a reaper gives back what the dead held; "+everysec),
 		set("redis-poll", "aof-everysec", "redis", "aof-everysec", ProfileAtMostOnce, "", "RPOP every 10 ms removes what it delivers; "+everysec),
 		set("redis-priority", "aof-everysec", "redis", "aof-everysec", ProfileAtMostOnce, "", "BRPOP over a list for each priority removes what it delivers, the urgent first; "+everysec),
 		set("redis-doing", "aof-everysec", "redis", "aof-everysec", ProfileAtMostOnce, "", "the tutorials' doing hash: BRPOP, then HSET, and who dies in between loses it; the overdue are rolled back; "+everysec),
 		set("redis-doing", "atomic", "redis", "aof-everysec", ProfileDiskAsync, "pop=atomic", "the doing hash, taken and written down in one script; "+everysec),
 		set("redis-zset", "aof-everysec", "redis", "aof-everysec", ProfileDiskAsync, "", "Sorted Set by due time: kept until acked, and due again when its consumer is too late; "+everysec),
+		set("redis-xread", "tail", "redis", "no-persistence", ProfileAtMostOnce, "from=$", "XREAD from $: what is added between two reads is skipped, without an error"),
+		set("redis-xread", "tracked", "redis", "aof-everysec", ProfileDiskAsync, "from=tracked", "XREAD from the id up to which all are acked, kept in Redis by name; every consumer gets everything; "+everysec),
+		set("redis-sharded", "aof-everysec", "redis", "aof-everysec", ProfileDiskAsync, "", "a stream in 4 partitions by key, leased to consumers: a key keeps its order although they compete; "+everysec),
+		set("redis-bell", "no-poll", "redis", "aof-everysec", ProfileAtMostOnce, "", "RPOP when Pub/Sub rings: a bell that nobody hears strands its message until the next; "+everysec),
+		set("redis-bell", "poll", "redis", "aof-everysec", ProfileAtMostOnce, "poll=100ms", "RPOP when Pub/Sub rings, and every 100 ms: a bell that nobody hears only delays; "+everysec),
 		set("rabbitmq", "transient", "rabbitmq", "default", ProfileAtMostOnce, "persistent=false&confirm=false&auto-ack=true", "no confirms, auto-ack, in memory: nothing is promised"),
 		set("rabbitmq", "classic", "rabbitmq", "default", ProfileDiskSync, "type=classic", "persistent, confirmed, acked by hand; classic queue"),
 		set("rabbitmq", "quorum", "rabbitmq", "default", ProfileDiskSync, "type=quorum", "persistent, confirmed, acked by hand; quorum queue on one node"),
+		set("rabbitmq", "topic", "rabbitmq", "default", ProfileDiskSync, "type=classic&exchange=topic", "like classic, through a topic exchange: routed by the message's key, and a group may bind some keys only"),
+		set("rabbitmq", "fanout", "rabbitmq", "default", ProfileDiskSync, "type=classic&exchange=fanout", "the exchange of classic, by its name: each group's queue gets a copy, whatever the key"),
+		set("rabbitmq", "no-confirm", "rabbitmq", "default", ProfileAtMostOnce, "type=classic&confirm=false", "persistent, acked by hand, and nobody answers the publisher: nothing is promised"),
+		set("rabbitmq", "auto-ack", "rabbitmq", "default", ProfileAtMostOnce, "type=classic&auto-ack=true", "persistent, confirmed, and forgotten as soon as it is written to the consumer's socket"),
+		set("rabbitmq", "no-mandatory", "rabbitmq", "default", ProfileDiskSync, "type=classic&mandatory=false", "like classic, but a message for which there is no queue is confirmed too, and gone"),
+		set("rabbitmq", "drop-head", "rabbitmq", "default", ProfileDiskSync, "type=classic&max-length=2000&overflow=drop-head", "at most 2000 wait: a backlog beyond that drops the oldest, the first buyers, though they were confirmed"),
+		set("rabbitmq", "reject-publish", "rabbitmq", "default", ProfileDiskSync, "type=classic&max-length=2000&overflow=reject-publish", "at most 2000 wait: what comes beyond that is rejected, and the publisher is told"),
 		set("kafka", "acks-0", "kafka", "default", ProfileAtMostOnce, "acks=0", "the broker does not answer: nothing is promised"),
 		set("kafka", "acks-1", "kafka", "default", ProfileDiskAsync, "acks=1", "the leader answered from its page cache"),
 		set("kafka", "acks-all", "kafka", "default", ProfileDiskAsync, "acks=all", "every in-sync replica answered; one node here"),
+		set("kafka", "acks-all-flush", "kafka", "default", ProfileDiskSync, "acks=all&flush=1", "synced before the answer: flush.messages=1; committed offsets are not"),
+		set("kafka", "commit-before", "kafka", "default", ProfileAtMostOnce, "acks=all&commit=before", "offsets are committed before the handler: what a dead consumer held is skipped"),
+		set("kafka", "auto-commit", "kafka", "default", ProfileAtMostOnce, "acks=all&commit=auto&commit-interval=100ms", "a timer commits what was handed out, done or not: a dead consumer's may be skipped, or come again"),
+		set("kafka", "auto-commit-poll", "kafka", "default", ProfileAtMostOnce, "acks=all&commit=poll&commit-interval=100ms", "commits in the poll loop what earlier polls returned, as Java does: nothing is skipped if the handler is done before it polls again"),
+		set("kafka", "client-retries", "kafka", "default", ProfileDiskAsync, "acks=all&retries=3", "kafka-go's producer retries: a lost answer is a second copy, and no error"),
+		set("nats", "default", "nats", "default", ProfileDiskAsync, "", "written before the answer, synced every two minutes: a killed server forgets nothing, a power cut up to two minutes"),
+		set("nats", "sync-always", "nats", "sync-always", ProfileDiskSync, "", "synced before the answer: sync_interval: always"),
+		set("postgres", "default", "postgres", "default", ProfileDiskSync, "", "a row in a table, SKIP LOCKED; synchronous_commit: the log is synced before the answer"),
+		set("postgres", "async-commit", "postgres", "async-commit", ProfileMemory, "", "a row in a table, SKIP LOCKED; synchronous_commit off: a killed server, or a power cut, forgets up to 0.6 s"),
 	}
 }
 
