@@ -52,8 +52,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-
-	"github.com/redis/go-redis/v9"
+	"time"
 
 	"queuelab/backends/internal/params"
 	"queuelab/backends/internal/redisconn"
@@ -102,39 +101,42 @@ func (q *list) Capabilities() queue.Capabilities { return q.caps }
 
 // Publisher implements queue.Queue.
 func (q *list) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, q.push)
+	p, err := redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, redisconn.Push(q.key))
 	if err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// push is one command for all: the server takes all of them or none.
-func (q *list) push(ctx context.Context, c *redis.Client, values []*redisconn.Value, results []redisconn.Sent) {
-	args := make([]any, 0, len(values)+2)
-	args = append(args, "lpush", q.key)
-	for _, v := range values {
-		args = append(args, v)
+// Consumer implements queue.Queue.
+func (q *list) Consumer(ctx context.Context) (queue.Consumer, error) {
+	c, err := redisconn.NewPopper(ctx, q.Base, q.pop)
+	if err != nil {
+		return nil, err
 	}
-	err := c.Process(ctx, redis.NewIntCmd(ctx, args...))
-	for i := range results {
-		results[i].Err = err
+	return c, nil
+}
+
+// pop takes at most a batch off the list, however many are asked for: what is
+// popped is on nobody's list any more.
+func (q *list) pop(p *redisconn.Popper, most int) ([]redisconn.Popped, error) {
+	seconds := int(redisconn.Block / time.Second)
+	var reply redisconn.Reply
+	var err error
+	n := min(most, q.batch)
+	if n > 1 {
+		reply, err = p.Do("blmpop", seconds, 1, q.key, "right", "count", n)
+	} else {
+		reply, err = p.Do("brpop", q.key, seconds)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return redisconn.PoppedBy(reply, n > 1)
 }
 
 // Backlog implements queue.Backlogger. A list knows nothing of deliveries.
-func (q *list) Backlog(ctx context.Context) (queue.Backlog, error) {
-	n, err := q.Control.LLen(ctx, q.key).Result()
-	if err != nil {
-		return queue.Backlog{}, q.Wrap("count the backlog", err)
-	}
-	return queue.Backlog{Ready: n, InFlight: -1, Dead: -1}, nil
-}
+func (q *list) Backlog(ctx context.Context) (queue.Backlog, error) { return q.Lengths(ctx, q.key) }
 
 // Delete implements queue.Queue.
-func (q *list) Delete(ctx context.Context) error {
-	if err := q.Control.Unlink(ctx, q.key).Err(); err != nil {
-		return q.Wrap("delete", err)
-	}
-	return nil
-}
+func (q *list) Delete(ctx context.Context) error { return q.Unlink(ctx, q.key) }
