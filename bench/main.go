@@ -20,6 +20,8 @@ import (
 // cli is the command line; each command is one struct with a Run method.
 type cli struct {
 	Run       runCmd       `cmd:"" help:"Measure: latency, throughput, loss and duplicates under kills, and a real sale."`
+	Faults    faultsCmd    `cmd:"" help:"The crash lab: every fault, every setting, expected against measured."`
+	Explain   explainCmd   `cmd:"" help:"Tell the story of one message, or trial, of a fault campaign from its ledgers."`
 	Calibrate calibrateCmd `cmd:"" help:"Prove the harness: queues with known faults, and what it reports of them."`
 	Compare   compareCmd   `cmd:"" help:"Tell whether two results differ by more than chance; with a budget, a gate for CI."`
 	AB        abCmd        `cmd:"" name:"ab" help:"Measure two settings in turn, in pairs, and compare them."`

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"queuelab/bench/host"
 	"queuelab/bench/report"
 	"queuelab/bench/trial"
 )
@@ -98,7 +97,7 @@ func (c *runCmd) Run(e *env) error {
 		brokers: c.brokerFlags, seckill: c.Seckill, suite: c.Suite, out: c.Out, seed: c.Seed, width: c.Width, mutant: c.Mutant, events: c.JSON,
 	}
 	if c.Resume {
-		if specs, err = c.resume(e, &m, specs); err != nil {
+		if specs, err = m.resume(e, specs); err != nil {
 			return err
 		}
 	}
@@ -120,76 +119,7 @@ func (c *runCmd) Run(e *env) error {
 		fmt.Fprintf(e.stderr, "queuelab: interrupted: %d of %d cells are finished and kept; go on with --out %s --resume\n", len(result.Cells), len(result.Cells)+len(specs)-progress.Finished(), c.Out)
 		return exitError(130)
 	}
-	return c.conclude(e, result.Cells)
-}
-
-// resume takes over what an earlier run had finished, and returns what is left.
-func (c *runCmd) resume(e *env, m *session, specs []trial.Spec) ([]trial.Spec, error) {
-	facts := host.Facts(e.ctx, os.TempDir())
-	m.facts = &facts
-	var err error
-	if m.kept, err = trial.ReadLog(c.Out); err != nil {
-		return nil, err
-	}
-	result, err := report.Read(c.Out)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.resumable(result.Run, facts); err != nil {
-		return nil, err
-	}
-	specs = slices.DeleteFunc(specs, func(s trial.Spec) bool {
-		return slices.ContainsFunc(result.Cells, s.Finished)
-	})
-	// What is measured again replaces what was there.
-	result.Cells = slices.DeleteFunc(result.Cells, func(cell trial.Cell) bool {
-		return slices.ContainsFunc(specs, func(s trial.Spec) bool { return s.Of(cell) })
-	})
-	m.resumed = &result
-	if m.seed == 0 && len(m.kept) > 0 { // the order goes on as it was drawn
-		m.seed = m.kept[0].Run.Seed - uint64(m.kept[0].Run.N) + 1
-	}
-	return specs, nil
-}
-
-// conclude says what is wrong, each thing once, and chooses the exit status.
-func (c *runCmd) conclude(e *env, cells []trial.Cell) (err error) {
-	said := map[string]bool{}
-	skipped, measured := "", len(cells) == 0
-	for _, cell := range cells {
-		switch cell.Verdict {
-		case trial.VerdictContradiction, trial.VerdictInvalid:
-			if !said[cell.Note] {
-				fmt.Fprintf(e.stderr, "queuelab: %s/%s %s %s: %s: %s\n", cell.Backend, cell.Setting, cell.Test, cell.Fault, cell.Verdict, cell.Note)
-			}
-			said[cell.Note] = true
-			err = exitError(3)
-		case trial.VerdictSkipped:
-			skipped = cell.Note
-		}
-		measured = measured || cell.Verdict != trial.VerdictSkipped && cell.Verdict != trial.VerdictNotApplicable
-	}
-	if !measured && skipped != "" {
-		return fmt.Errorf("nothing was measured: %s", skipped)
-	}
-	return err
-}
-
-// resumable says why the finished cells of a run cannot stand beside those that
-// this command would add: one table must hold one load, one program and one
-// machine.
-func (c *runCmd) resumable(was trial.Run, here trial.Host) error {
-	for _, x := range []struct{ what, was, is string }{
-		{"suite", was.Suite, c.Suite},
-		{"commit", was.Commit, commit()},
-		{"processor", was.Host.CPU, here.CPU},
-		{"number of cores", fmt.Sprint(was.Host.Cores), fmt.Sprint(here.Cores)},
-	} {
-		if x.was != x.is {
-			return fmt.Errorf("%s cannot be resumed: its %s was %q and is now %q: start anew with another --out, or with --force", c.Out, x.what, x.was, x.is)
-		}
-	}
-	return nil
+	return conclude(e, result.Cells)
 }
 
 func (c *runCmd) specs() ([]trial.Spec, error) {

@@ -22,11 +22,12 @@ type brokerFlags struct {
 	RedisURL    string `name:"redis" placeholder:"URL" help:"Use this Redis instead of starting one; it cannot be killed, and is not."`
 	RabbitMQURL string `name:"rabbitmq" placeholder:"URL" help:"Use this RabbitMQ, likewise."`
 	KafkaURL    string `name:"kafka" placeholder:"URL" sep:"none" help:"Use this Kafka, likewise."`
-	PostgresURL string `name:"postgres" placeholder:"URL" help:"Use this PostgreSQL for effects and orders."`
+	PostgresURL string `name:"postgres" placeholder:"URL" help:"Use this PostgreSQL for effects and orders, and for queues in it."`
+	NATSURL     string `name:"nats" placeholder:"URL" help:"Use this NATS, likewise."`
 }
 
 func (f brokerFlags) external() map[string]string {
-	m := map[string]string{"redis": f.RedisURL, "rabbitmq": f.RabbitMQURL, "kafka": f.KafkaURL, "postgres": f.PostgresURL}
+	m := map[string]string{"redis": f.RedisURL, "rabbitmq": f.RabbitMQURL, "kafka": f.KafkaURL, "postgres": f.PostgresURL, "nats": f.NATSURL}
 	for k, v := range m {
 		if v == "" {
 			delete(m, k)
@@ -48,6 +49,7 @@ type session struct {
 	kept    []trial.Outcome // its trials
 	events  bool            // to standard output
 	what    string          // in words, for the first line
+	only    int             // the number of the only trial of each cell; 0: all
 	facts   *trial.Host     // where they are known already
 }
 
@@ -92,7 +94,7 @@ func (s session) measure(e *env, specs []trial.Spec) (result trial.Result, progr
 		return result, nil, err
 	}
 	defer lab.Close()
-	lab.Mutant, lab.Stamps = s.mutant, filepath.Join(s.out, trial.StampsDir)
+	lab.Mutant, lab.Stamps, lab.Evidence = s.mutant, filepath.Join(s.out, trial.StampsDir), filepath.Join(s.out, trial.EvidenceDir)
 	if err := lab.CheckExternal(e.ctx, settingsOf(specs, s.suite)); err != nil {
 		return result, nil, err
 	}
@@ -102,8 +104,10 @@ func (s session) measure(e *env, specs []trial.Spec) (result trial.Result, progr
 	}
 	defer log.Close()
 	if s.resumed == nil { // those of a result that was replaced
-		if err := os.RemoveAll(lab.Stamps); err != nil {
-			return result, nil, fmt.Errorf("remove the stamps of the result before: %w", err)
+		for _, dir := range []string{lab.Stamps, lab.Evidence} {
+			if err := os.RemoveAll(dir); err != nil {
+				return result, nil, fmt.Errorf("remove what the result before had: %w", err)
+			}
 		}
 	}
 	// At once, so that a run that is killed before its first cell is finished
@@ -123,7 +127,7 @@ func (s session) measure(e *env, specs []trial.Spec) (result trial.Result, progr
 	}
 	watch := meter.Start()
 	runner := &trial.Runner{
-		Lab: lab, Suite: s.suite, Seed: s.seed, Width: s.width, Progress: progress, Kept: s.kept, Trial: log.Append,
+		Lab: lab, Suite: s.suite, Seed: s.seed, Width: s.width, Progress: progress, Kept: s.kept, Only: s.only, Trial: log.Append,
 		Finished: func(cell trial.Cell) error {
 			result.Cells = append(result.Cells, cell)
 			return report.Write(s.out, result, report.Options{Force: true}) // so that an interrupted run keeps what is finished
@@ -158,4 +162,73 @@ func settingsOf(specs []trial.Spec, suite string) []trial.Setting {
 		}
 	}
 	return settings
+}
+
+// resume takes over what an earlier run had finished, and returns what is left.
+func (s *session) resume(e *env, specs []trial.Spec) ([]trial.Spec, error) {
+	facts := host.Facts(e.ctx, os.TempDir())
+	s.facts = &facts
+	var err error
+	if s.kept, err = trial.ReadLog(s.out); err != nil {
+		return nil, err
+	}
+	result, err := report.Read(s.out)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.resumable(result.Run, facts); err != nil {
+		return nil, err
+	}
+	specs = slices.DeleteFunc(specs, func(x trial.Spec) bool {
+		return slices.ContainsFunc(result.Cells, x.Finished)
+	})
+	// What is measured again replaces what was there.
+	result.Cells = slices.DeleteFunc(result.Cells, func(cell trial.Cell) bool {
+		return slices.ContainsFunc(specs, func(x trial.Spec) bool { return x.Of(cell) })
+	})
+	s.resumed = &result
+	if s.seed == 0 && len(s.kept) > 0 { // the order goes on as it was drawn
+		s.seed = s.kept[0].Run.Seed - uint64(s.kept[0].Run.N) + 1
+	}
+	return specs, nil
+}
+
+// resumable says why the finished cells of a run cannot stand beside those that
+// this command would add: one table must hold one load, one program and one
+// machine.
+func (s *session) resumable(was trial.Run, here trial.Host) error {
+	for _, x := range []struct{ what, was, is string }{
+		{"suite", was.Suite, s.suite},
+		{"commit", was.Commit, commit()},
+		{"processor", was.Host.CPU, here.CPU},
+		{"number of cores", fmt.Sprint(was.Host.Cores), fmt.Sprint(here.Cores)},
+	} {
+		if x.was != x.is {
+			return fmt.Errorf("%s cannot be resumed: its %s was %q and is now %q: start anew with another --out, or with --force", s.out, x.what, x.was, x.is)
+		}
+	}
+	return nil
+}
+
+// conclude says what is wrong, each thing once, and chooses the exit status.
+func conclude(e *env, cells []trial.Cell) (err error) {
+	said := map[string]bool{}
+	skipped, measured := "", len(cells) == 0
+	for _, cell := range cells {
+		switch cell.Verdict {
+		case trial.VerdictContradiction, trial.VerdictInvalid:
+			if !said[cell.Note] {
+				fmt.Fprintf(e.stderr, "queuelab: %s/%s %s %s: %s: %s\n", cell.Backend, cell.Setting, cell.Test, cell.Fault, cell.Verdict, cell.Note)
+			}
+			said[cell.Note] = true
+			err = exitError(3)
+		case trial.VerdictSkipped:
+			skipped = cell.Note
+		}
+		measured = measured || cell.Verdict != trial.VerdictSkipped && cell.Verdict != trial.VerdictNotApplicable
+	}
+	if !measured && skipped != "" {
+		return fmt.Errorf("nothing was measured: %s", skipped)
+	}
+	return err
 }

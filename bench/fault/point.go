@@ -1,6 +1,6 @@
-// Package fault makes a process die at a named place of its work. Faults that
-// come from outside are injected where the process is run: a killed broker by
-// package broker, a killed service by package trial.
+// Package fault holds the faults, one file each: how each is injected, confirmed
+// and healed; and the named places of a consumer's work at which it can be made
+// to kill itself.
 package fault
 
 import (

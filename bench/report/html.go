@@ -37,6 +37,8 @@ type page struct {
 	Rates      []section
 	Scaling    []section
 	Crash      []section
+	Faults     grid
+	Frontier   []plot
 	Cost       []section
 	Sale       []section
 	Clicks     []section
@@ -121,11 +123,11 @@ func (v *view) page(result trial.Result) (page, error) {
 		Title: say("Queue report: {0}, {1}", orDash(v.run.Suite), day(v.run.StartedAt)), Complete: v.run.Complete, Overhead: v.overhead(),
 		Answers: v.answers(), PowerCut: powerCut(), Conditions: v.conditions(), Problems: v.problems(), Skips: v.skips(), Ranking: v.rankingSections(),
 		Latency: v.sections(v.latencyGrid()), Stages: v.sections(v.stagesGrid()), Throughput: v.sections(v.throughputGrid()), Rates: v.folded(v.promiseGrid(), v.ratesGrid()),
-		Scaling: v.folded(grid{}, v.scalingGrid()), Crash: v.sections(v.crashGrid()), Cost: v.sections(v.resourcesGrid()), Sale: v.sections(v.saleGrid()), Clicks: v.sections(v.clicksGrid()),
+		Scaling: v.folded(grid{}, v.scalingGrid()), Crash: v.sections(v.crashGrid()), Faults: v.faultsGrid(), Cost: v.sections(v.resourcesGrid()), Sale: v.sections(v.saleGrid()), Clicks: v.sections(v.clicksGrid()),
 		All: v.cellsGrid(), Cells: v.worstFirst(), Marks: append(marks(), knownLoss()), Meanings: meanings(), Bound: boundText(), Fewest: v.fewest(),
 		CSS: template.CSS(css), JS: template.JS(js), Data: template.JS(data),
 	}
-	p.draw()
+	p.draw(v)
 	for _, r := range v.rows {
 		if !slices.Contains(p.Backends, r.Backend) {
 			p.Backends = append(p.Backends, r.Backend)
@@ -152,12 +154,15 @@ func (v *view) page(result trial.Result) (page, error) {
 }
 
 // draw adds the pictures to the sections that have them.
-func (p *page) draw() {
+func (p *page) draw(v *view) {
 	chartOf := func(s *section, c chart) { s.Chart = &c }
 	plotOf := func(s *section, q plot) {
 		if len(q.Series) > 0 {
 			s.Plots = append(s.Plots, q)
 		}
+	}
+	if q := v.frontierPlot(); len(q.Series) > 0 {
+		p.Frontier = append(p.Frontier, q)
 	}
 	for i := range p.Latency {
 		plotOf(&p.Latency[i], p.Latency[i].Group.curvesPlot())

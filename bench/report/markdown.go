@@ -25,7 +25,7 @@ func Markdown(w io.Writer, result trial.Result) error {
 	for _, s := range v.rankingSections() {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", md(s.Group.Title().String()), markdownTable(s.Grid, true))
 	}
-	for _, g := range []grid{v.latencyGrid(), v.stagesGrid(), v.throughputGrid(), v.promiseGrid(), v.ratesGrid(), v.scalingGrid(), v.crashGrid(), v.resourcesGrid(), v.saleGrid(), v.clicksGrid()} {
+	for _, g := range []grid{v.latencyGrid(), v.stagesGrid(), v.throughputGrid(), v.promiseGrid(), v.ratesGrid(), v.scalingGrid(), v.crashGrid(), v.faultsGrid(), v.resourcesGrid(), v.saleGrid(), v.clicksGrid()} {
 		if len(g.Lines) > 0 {
 			fmt.Fprintf(&b, "\n## %s\n", md(g.Title.String()))
 			for _, s := range v.sections(g) {

@@ -34,7 +34,7 @@ func crashField(c *viewCell, even bool) field {
 		f.Sub = append(f.Sub, say("{0} effects would have come twice", c.count("effectDuplicates", c.EffectDuplicates)))
 	}
 	if c.LossWindowMillis != nil {
-		f.Sub = append(f.Sub, say("oldest loss: {0} before the fault", fig(asMillis, *c.LossWindowMillis, c.path("lossWindowMillis"))))
+		f.Sub = append(f.Sub, say("oldest loss: {0} before the fault", fig(asMillis, c.LossWindowMillis.Max, c.path("lossWindowMillis.max"))))
 	}
 	if c.Unconfirmed > 0 {
 		f.Sub = append(f.Sub, say("{0} of {1} accepted were unconfirmed", c.count("unconfirmed", c.Unconfirmed), c.count("accepted", c.Accepted)))

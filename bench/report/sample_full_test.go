@@ -175,7 +175,7 @@ func fullCrash(c *trial.Cell, order *int) {
 	case c.Verdict == trial.VerdictContradiction:
 		lossy = 1
 		c.Note = "lost in 1 of 12 crashes"
-		c.LossWindowMillis = ptr(940)
+		c.LossWindowMillis = &trial.LossWindow{P50: 940, Max: 940}
 	case c.Lost > 0:
 		lossy = c.Valid
 	}

@@ -27,7 +27,9 @@ func Table(w io.Writer, result trial.Result, color bool, width int) error {
 	}
 	b.WriteString("\n")
 	summary := v.summaryGrid()
-	if one := p.profiles(v, summary, width); widest(one) <= width {
+	if faults := v.faultsGrid(); len(faults.Lines) > 0 {
+		b.WriteString(p.bold(wrap(faults.Title.String(), width)) + "\n" + p.fit(v, faults, width))
+	} else if one := p.profiles(v, summary, width); widest(one) <= width {
 		b.WriteString(p.bold(wrap(summary.Title.String(), width)) + "\n" + one)
 	} else {
 		for _, g := range []grid{v.costsGrid(), v.crashGrid(), v.saleGrid()} {

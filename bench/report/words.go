@@ -83,6 +83,9 @@ func faultTitle(fault string) text {
 	case trial.FaultServiceKill:
 		return say("service killed")
 	}
+	if t, ok := faultTitles()[fault]; ok {
+		return t
+	}
 	return quote(fault)
 }
 

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,11 +22,11 @@ const (
 
 // crashQuery are the client's parameters in crash trials: one message at a
 // time, so that what a victim holds is known.
-func crashQuery(backend string, prefetch int) string {
-	switch backend {
-	case "redis-streams":
+func crashQuery(scheme string, prefetch int) string {
+	switch scheme {
+	case "redis+streams":
 		return fmt.Sprintf("claim=%v", streamsClaim)
-	case "rabbitmq":
+	case "amqp":
 		return fmt.Sprintf("prefetch=%d", prefetch)
 	case "kafka":
 		return fmt.Sprintf("session=%v&heartbeat=%v", kafkaSession, kafkaSession/3)
@@ -35,57 +36,62 @@ func crashQuery(backend string, prefetch int) string {
 
 // crash runs one trial under a fault.
 func (l *Lab) crash(ctx context.Context, s Spec) (*measured, error) {
-	t, err := l.newCrashTrial(ctx, s)
+	f, ok := fault.Lookup(s.Fault)
+	if !ok {
+		return nil, fmt.Errorf("unknown fault %q", s.Fault)
+	}
+	t, err := l.newCrashTrial(ctx, s, f)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
-	switch {
-	case s.Fault == FaultBrokerKill:
-		err = t.killBroker(ctx)
-	case s.Setting.Broker == "":
-		err = t.killProcess(ctx)
-	default:
-		err = t.killConsumer(ctx)
-	}
-	if err != nil {
+	if err := f.Run(ctx, t); err != nil {
 		return nil, err
 	}
 	return t.judge(ctx)
 }
 
-// crashTrial is one trial in progress.
+// crashTrial is one trial in progress: the scene of its fault.
 type crashTrial struct {
-	lab     *Lab
-	spec    Spec
-	broker  *broker.Broker
-	trial   uint32
-	url     string
-	db      string
-	effects *effects
-	control *ledger.Writer // the harness' own ledger: the fault
-	watch   queue.Queue    // looks into the queue, from outside
-	nodes   []*child
+	lab      *Lab
+	spec     Spec
+	fault    fault.Fault
+	broker   *broker.Broker
+	database *broker.Broker
+	trial    uint32
+	url      string
+	db       string
+	effects  *effects
+	control  *ledger.Writer // the harness' own ledger: the fault
+	watch    queue.Queue    // looks into the queue, from outside
+	nodes    []*sceneNode
 
-	caps           queue.Capabilities
-	facts          Facts
-	stranded       bool  // the queue did not run dry in time
-	left           int64 // what the queue still held at the end
-	secondAccepted int   // of the messages after the heal
-	invalid        []string
+	producers, consumers uint16 // processes so far
+	victims              []uint16
+	probes               []uint16
+
+	caps          queue.Capabilities
+	facts         Facts
+	frozen        bool  // the backlog was noted
+	stranded      bool  // the queue did not run dry in time
+	left          int64 // what the queue still held at the end
+	probed        bool
+	probeAccepted int // of the messages after the heal
+	invalid       []string
+	notes         []string
 }
 
 // controlProcess is the harness in the ledger.
 const controlProcess = 99
 
-func (l *Lab) newCrashTrial(ctx context.Context, s Spec) (*crashTrial, error) {
-	b, err := l.broker(ctx, s.Setting)
+func (l *Lab) newCrashTrial(ctx context.Context, s Spec, f fault.Fault) (*crashTrial, error) {
+	b, err := l.brokerOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	t := &crashTrial{lab: l, spec: s, broker: b, trial: l.nextTrial()}
-	t.url = l.queueURL(b, s.Setting, fmt.Sprintf("lab%d", t.trial), crashQuery(s.Setting.Backend, s.Load.Prefetch))
-	if t.db, err = l.effectsDatabase(ctx, s.Setting); err != nil {
+	t := &crashTrial{lab: l, spec: s, fault: f, broker: b, trial: l.nextTrial()}
+	t.url = l.queueURL(b, s.Setting, fmt.Sprintf("lab%d", t.trial), crashQuery(scheme(s.Setting.Backend), s.Load.Prefetch))
+	if t.db, t.database, err = l.effectsDatabase(ctx, s); err != nil {
 		return nil, err
 	}
 	if t.effects, err = openEffects(ctx, t.db); err != nil {
@@ -107,7 +113,7 @@ func (l *Lab) newCrashTrial(ctx context.Context, s Spec) (*crashTrial, error) {
 
 func (t *crashTrial) close() {
 	for _, n := range t.nodes {
-		n.Kill()
+		n.child.Kill()
 	}
 	if t.watch != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -120,154 +126,9 @@ func (t *crashTrial) close() {
 	t.lab.removeLedgers(t.trial)
 }
 
-func (t *crashTrial) node(ctx context.Context, process uint16, p *ProduceConfig, c *ConsumeConfig) (*child, error) {
-	cfg := NodeConfig{Queue: t.url, Ledger: t.lab.ledgerPath(t.trial, process), Process: process, Trial: t.trial, Producer: process, Produce: p, Consume: c}
-	n, ready, err := startNode(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	t.nodes = append(t.nodes, n)
-	t.caps = *ready.Caps
-	return n, nil
-}
-
-func (t *crashTrial) producer(ctx context.Context, process uint16, count uint64) (*child, error) {
-	return t.node(ctx, process, &ProduceConfig{Rate: t.spec.Load.Rate / 2, Count: count, Payload: t.spec.Load.Payload, Keys: "uniform:1"}, nil)
-}
-
-func (t *crashTrial) consumer(ctx context.Context, process uint16, point string, nth int64) (*child, error) {
-	return t.node(ctx, process, nil, &ConsumeConfig{Consumers: 1, ReceiveMax: 1, Effects: t.db, CrashPoint: point, CrashAtNth: nth, Mutant: t.lab.Mutant})
-}
-
-// crashPlace is where in its work a consumer dies under a fault; "": nowhere.
-func crashPlace(name string) string {
-	switch name {
-	case FaultConsumerKillMidHandle:
-		return fault.MidHandle
-	case FaultConsumerKillBeforeAck:
-		return fault.BeforeAck
-	}
-	return ""
-}
-
-// killConsumer lets a consumer kill itself at a named point under load, and a
-// second one take over.
-func (t *crashTrial) killConsumer(ctx context.Context) error {
-	n := t.spec.Load.Messages
-	victim, err := t.consumer(ctx, firstConsumer, crashPlace(t.spec.Fault), int64(n/4))
-	if err != nil {
-		return err
-	}
-	producer, err := t.producer(ctx, producerProcess, n)
-	if err != nil {
-		return err
-	}
-	if struck, err := t.strike(ctx, victim, producer); !struck {
-		return err
-	}
-	if _, err := t.consumer(ctx, secondConsumer, "", 0); err != nil {
-		return err
-	}
-	t.mark(ledger.FaultHealed)
-	return t.finish(ctx, producer)
-}
-
-// killProcess is the same for the memory queue: its producer and consumer are
-// one process, which dies as a whole; what is published after it belongs to
-// another queue.
-func (t *crashTrial) killProcess(ctx context.Context) error {
-	n := t.spec.Load.Messages
-	victim, err := t.node(ctx, firstConsumer,
-		&ProduceConfig{Rate: t.spec.Load.Rate, Count: n, Payload: t.spec.Load.Payload, Keys: "uniform:1"},
-		// Handlers slower than the load, so that there is a backlog to lose.
-		&ConsumeConfig{Consumers: 1, ReceiveMax: 1, Effects: t.db, CrashPoint: crashPlace(t.spec.Fault), CrashAtNth: int64(n / 8), HandleDelay: 4 * time.Millisecond, Mutant: t.lab.Mutant})
-	if err != nil {
-		return err
-	}
-	_, err = t.strike(ctx, victim, victim)
-	return err
-}
-
-// strike loads the victim until it has killed itself. It reports false where the
-// trial ends here: without a fault it is over, and a victim that did not die as
-// it should proves nothing.
-func (t *crashTrial) strike(ctx context.Context, victim, producer *child) (bool, error) {
-	if err := producer.tell("produce"); err != nil {
-		return false, err
-	}
-	if t.spec.Fault == FaultNone {
-		return false, t.finish(ctx, producer)
-	}
-	t.mark(ledger.FaultAsked)
-	dying, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	if err := victim.killedBySIGKILL(dying); err != nil {
-		t.invalid = append(t.invalid, err.Error())
-		return false, nil
-	}
-	t.mark(ledger.FaultConfirmed)
-	return true, nil
-}
-
-// killBroker freezes a backlog with no consumer, since one that keeps up would
-// hide what the broker forgets; kills and restarts the broker; and reads
-// everything back.
-func (t *crashTrial) killBroker(ctx context.Context) error {
-	if t.caps.Stored {
-		// Metadata settles before the load: the trial is about messages.
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(settle(t.spec.Setting.Backend)):
-		}
-	}
-	producer, err := t.producer(ctx, producerProcess, t.spec.Load.Messages)
-	if err != nil {
-		return err
-	}
-	if err := t.produceAll(ctx, producer); err != nil {
-		return err
-	}
-	if err := producer.stop(ctx); err != nil {
-		return err
-	}
-	if t.caps.Stored {
-		if err := t.freeze(ctx); err != nil {
-			return err
-		}
-	}
-	if t.broker.Kind() == "redis" {
-		if err := settleRedis(ctx, t.broker); err != nil {
-			t.invalid = append(t.invalid, err.Error())
-			return nil
-		}
-	}
-	t.mark(ledger.FaultAsked)
-	if err := t.broker.Kill(ctx); err != nil {
-		return err
-	}
-	t.mark(ledger.FaultConfirmed)
-	if err := t.broker.Restart(ctx); err != nil {
-		return fmt.Errorf("restart the broker: %w", err)
-	}
-	if _, err := t.consumer(ctx, secondConsumer, "", 0); err != nil {
-		return err
-	}
-	t.mark(ledger.FaultHealed)
-	// The broker must take new messages, or its silence proves nothing.
-	second, err := t.producer(ctx, secondProducer, 20)
-	if err != nil {
-		return err
-	}
-	if err := second.tell("produce"); err != nil {
-		return err
-	}
-	return t.finish(ctx, second)
-}
-
 // settle is how long after its declaration a queue is killed at the earliest.
-func settle(backend string) time.Duration {
-	if backend == "rabbitmq" {
+func settle(kind string) time.Duration {
+	if kind == "rabbitmq" {
 		return 4 * time.Second // early crashes of 3.10 can lose the queue itself
 	}
 	return 500 * time.Millisecond
@@ -297,60 +158,18 @@ func (t *crashTrial) backlog(ctx context.Context) (int64, error) {
 	if t.watch != nil {
 		return lookInto(ctx, t.watch)
 	}
-	node := t.nodes[len(t.nodes)-1]
-	if err := node.tell("backlog"); err != nil {
+	if len(t.nodes) == 0 {
+		return 0, errors.New("look into the queue: no process has it")
+	}
+	child := t.nodes[len(t.nodes)-1].child
+	if err := child.tell("backlog"); err != nil {
 		return 0, err
 	}
-	e, err := node.await(ctx, "backlog")
+	e, err := child.await(ctx, "backlog")
 	if err != nil {
 		return 0, err
 	}
 	return e.Backlog, nil
-}
-
-func (t *crashTrial) produceAll(ctx context.Context, producer *child) error {
-	if err := producer.tell("produce"); err != nil {
-		return err
-	}
-	_, err := producer.await(ctx, "produced")
-	return err
-}
-
-// finish waits for the producer, then for the queue to run dry, then stops
-// the consumers, so that what they hold is settled or given back.
-func (t *crashTrial) finish(ctx context.Context, producer *child) error {
-	if _, err := producer.await(ctx, "produced"); err != nil {
-		return err
-	}
-	if err := t.drain(ctx); err != nil {
-		t.invalid = append(t.invalid, err.Error())
-	}
-	for _, n := range t.nodes {
-		select {
-		case <-n.exited:
-			continue
-		default:
-		}
-		if err := n.stop(ctx); err != nil {
-			return err
-		}
-	}
-	if t.watch == nil {
-		return nil
-	}
-	// What a consumer had taken in advance shows only now that it is given back,
-	// which the broker does in its own time.
-	last, same := int64(-2), 0
-	return waitFor(ctx, "what is left to stand still", 10*time.Second, 50*time.Millisecond, func() (bool, error) {
-		left, err := lookInto(ctx, t.watch)
-		if left == last {
-			same++
-		} else {
-			last, same = left, 0
-		}
-		t.left = left
-		return same >= 3, err
-	})
 }
 
 func (t *crashTrial) mark(e ledger.Event) {

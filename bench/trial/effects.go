@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"queuelab/bench/broker"
+	"queuelab/bench/fault"
 	"queuelab/bench/ledger"
 	"queuelab/queue"
 )
@@ -19,28 +23,34 @@ import (
 type effects struct {
 	db       *sql.DB
 	postgres bool
+	timeout  time.Duration // how long a commit is waited for
 }
 
 const createEffects = `CREATE TABLE IF NOT EXISTS effects (message text NOT NULL, process int NOT NULL, attempt int NOT NULL)`
 
-// effectsDatabase is the URL of the database for the effects of crash trials:
-// PostgreSQL, or SQLite for the memory queue, which needs nothing installed.
-func (l *Lab) effectsDatabase(ctx context.Context, s Setting) (string, error) {
-	if s.Broker == "" {
-		return "sqlite:" + filepath.Join(l.dir, "effects.db"), nil
+// effectsDatabase is the database for the effects of a crash trial: PostgreSQL,
+// or SQLite for the memory queue, which needs nothing installed and is no
+// broker. A fault that strikes the database has one of its own.
+func (l *Lab) effectsDatabase(ctx context.Context, s Spec) (url string, pg *broker.Broker, err error) {
+	if s.Setting.Broker == "" {
+		return "sqlite:" + filepath.Join(l.dir, "effects.db"), nil, nil
 	}
-	pg, err := l.start(ctx, "postgres", "", "")
+	purpose := ""
+	if f, _ := fault.Lookup(s.Fault); f.OwnDatabase {
+		purpose = "effects of " + s.lane()
+	}
+	pg, err = l.start(ctx, "postgres", "", purpose)
 	if errors.Is(err, broker.ErrUnavailable) {
-		return "", fmt.Errorf("effects are rows in PostgreSQL: %w", err)
+		return "", nil, fmt.Errorf("effects are rows in PostgreSQL: %w", err)
 	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if !pg.External() {
-		return pg.URL(), nil
+		return pg.URL(), pg, nil
 	}
 	l.effectsOnce.Do(func() { l.effectsURL, l.effectsErr = l.database(ctx, "effects") })
-	return l.effectsURL, l.effectsErr
+	return l.effectsURL, pg, l.effectsErr
 }
 
 // openEffects opens the database of a URL; the empty one is none.
@@ -48,7 +58,7 @@ func openEffects(ctx context.Context, url string) (*effects, error) {
 	if url == "" {
 		return &effects{}, nil
 	}
-	e := &effects{}
+	e := &effects{timeout: 10 * time.Second}
 	var err error
 	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
 		e.db, err = sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(NORMAL)")
@@ -76,12 +86,15 @@ func (e *effects) raced(ctx context.Context) bool {
 
 // Commit makes the effects of a batch in one transaction, and then records
 // them: a record without a row would invent an effect, a row without a record
-// is still found in the table.
+// is still found in the table. Where it fails and nobody knows whether the
+// database did it all the same, that is recorded instead.
 func (e *effects) Commit(ctx context.Context, w *ledger.Writer, process uint16, ds []*queue.Delivery) error {
 	if e.db == nil {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx) // a stop is no reason to leave a transaction in doubt
+	// A stop is no reason to leave a transaction in doubt.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.timeout)
+	defer cancel()
 	rows := make([]string, len(ds))
 	args := make([]any, 0, 3*len(ds))
 	for i, d := range ds {
@@ -92,12 +105,25 @@ func (e *effects) Commit(ctx context.Context, w *ledger.Writer, process uint16, 
 		args = append(args, d.ID, int(process), d.Attempt)
 	}
 	if _, err := e.db.ExecContext(ctx, `INSERT INTO effects (message, process, attempt) VALUES `+strings.Join(rows, ", "), args...); err != nil {
+		if e.doubtful(err) {
+			for _, d := range ds {
+				ledger.RecordEffectUnknown(w, d)
+			}
+		}
 		return fmt.Errorf("commit %d effects: %w", len(ds), err)
 	}
 	for _, d := range ds {
 		ledger.RecordEffect(w, d)
 	}
 	return nil
+}
+
+// doubtful reports whether a commit that failed so may have been done: the
+// database did not say no, and it had been asked.
+func (e *effects) doubtful(err error) bool {
+	var no *pgconn.PgError
+	var unreached *pgconn.ConnectError
+	return e.postgres && !errors.As(err, &no) && !errors.As(err, &unreached) && !pgconn.SafeToRetry(err)
 }
 
 // Count returns how often each message of a trial took effect.

@@ -64,16 +64,16 @@ func TestAPostgresThatWasGivenIsLeftAsItWas(t *testing.T) {
 	}
 	t.Cleanup(func() { given.Stop() })
 	lab.External = map[string]string{"postgres": given.URL()}
-	redisSetting := Setting{Backend: "redis-list", Broker: "redis"}
+	onRedis := Spec{Setting: Setting{Backend: "redis-list", Broker: "redis"}}
 	// A second run, at the same time or later, must not meet the effects of the first.
 	other := &Lab{External: lab.External, name: "queuelab_other", brokers: map[string]*brokerSlot{}}
 	var urls []string
 	for _, l := range []*Lab{lab, other} {
-		url, err := l.effectsDatabase(t.Context(), redisSetting)
+		url, _, err := l.effectsDatabase(t.Context(), onRedis)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := l.effectsDatabase(t.Context(), redisSetting)
+		again, _, err := l.effectsDatabase(t.Context(), onRedis)
 		if err != nil || again != url {
 			t.Fatalf("got %q and %v, want one database for all trials of a run", again, err)
 		}

@@ -3,6 +3,8 @@ package trial
 import (
 	"cmp"
 	"slices"
+
+	"queuelab/bench/fault"
 )
 
 // TestHelp says what each test measures.
@@ -11,6 +13,7 @@ func TestHelp() map[string]string {
 		TestLatency:    "open loop at a stated rate, from the due time of each message",
 		TestThroughput: "closed loop: the highest rate that producer and consumer hold together",
 		TestCrash:      "what is lost and what comes twice when something is killed",
+		TestFault:      "the crash lab: every fault on many trials, expected against measured; `queuelab faults`",
 		TestSale:       "the real service over the queue, more buyers than stock",
 		TestSLO:        "the highest rate that keeps the promise of --slo, by open loops at rising rates",
 
@@ -23,13 +26,11 @@ func TestHelp() map[string]string {
 
 // FaultHelp says what each fault does.
 func FaultHelp() map[string]string {
-	return map[string]string{
-		FaultNone:                  "nothing is killed: the control",
-		FaultConsumerKillMidHandle: "a consumer kills itself with SIGKILL in the handler, before its effect",
-		FaultConsumerKillBeforeAck: "a consumer kills itself with SIGKILL after its commit, before its ack",
-		FaultBrokerKill:            "the broker gets SIGKILL with a frozen backlog and no consumer, and is restarted",
-		FaultServiceKill:           "the service gets SIGKILL in the middle of a sale, and is restarted",
+	help := map[string]string{FaultServiceKill: "the service gets SIGKILL in the middle of a sale, and is restarted"}
+	for _, f := range fault.All() {
+		help[f.Name] = f.Summary
 	}
+	return help
 }
 
 // SortCells puts cells into the order of the settings, tests and faults.

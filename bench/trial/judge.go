@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"queuelab/bench/ledger"
@@ -43,7 +44,7 @@ func (t *crashTrial) drain(ctx context.Context) error {
 		}
 		// Where the queue does not tell, nothing moving is all there is to see.
 		quiet := 700 * time.Millisecond
-		if backlog < 0 || t.spec.Setting.Backend == "rabbitmq" {
+		if backlog < 0 || t.spec.Setting.Broker == "rabbitmq" {
 			quiet = 1500 * time.Millisecond
 		}
 		switch {
@@ -75,7 +76,7 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 	if t.stranded {
 		in.Remaining = remaining(ledger.Account(in).LostIDs, t.left)
 	}
-	m := &measured{report: ledger.Account(in), caps: t.caps, invalid: t.invalid}
+	m := &measured{report: ledger.Account(in), caps: t.caps, invalid: t.invalid, notes: t.notes}
 	if m.report.AckedBeforeEffect > 0 {
 		m.damage = fmt.Sprintf("%d messages were acked before their effect", m.report.AckedBeforeEffect)
 	}
@@ -93,8 +94,30 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 		m.invalid = append(m.invalid, "nothing was sent")
 	}
 	m.invalid = append(m.invalid, t.gate(m.facts)...)
+	if t.spec.Test == TestFault {
+		e := Evidence{
+			Trial:     TrialName(t.spec.Setting.Backend, t.spec.Setting.label(), t.spec.Fault, t.spec.n),
+			Processes: t.parts(), Effects: effects, Remaining: in.Remaining, Notes: append(slices.Clone(t.notes), m.invalid...), Records: records,
+		}
+		if err := keepEvidence(t.lab.Evidence, e); err != nil {
+			return nil, err
+		}
+	}
 	m.settings, err = t.lab.effectiveSettings(ctx, t.broker, t.url)
 	return m, err
+}
+
+// parts tells what each process of the trial was.
+func (t *crashTrial) parts() map[uint16]Part {
+	parts := map[uint16]Part{controlProcess: {Role: "harness"}}
+	for _, n := range t.nodes {
+		role := "producer"
+		if n.process >= firstConsumer {
+			role = "consumer"
+		}
+		parts[n.process] = Part{Role: role, Victim: slices.Contains(t.victims, n.process)}
+	}
+	return parts
 }
 
 // remaining are those of the missing messages that the queue still holds: the
@@ -115,32 +138,31 @@ func remaining(missing []ledger.ID, left int64) []string {
 // not come back.
 func (t *crashTrial) gate(f Facts) []string {
 	var why []string
-	switch t.spec.Fault {
-	case FaultConsumerKillMidHandle, FaultConsumerKillBeforeAck:
-		if f.InHand == 0 {
-			why = append(why, "the victim held nothing when it was killed")
-		}
-	case FaultBrokerKill:
-		if t.caps.Stored && f.Backlog == 0 {
-			why = append(why, "the broker held nothing when it was killed")
-		}
-		if t.secondAccepted < 5 {
-			why = append(why, fmt.Sprintf("the broker took %d of 20 messages after its restart", t.secondAccepted))
-		}
+	if len(t.victims) > 0 && f.InHand == 0 && !t.fault.EmptyHand {
+		why = append(why, "the victim held nothing when it was struck")
+	}
+	if t.frozen && f.Backlog == 0 {
+		why = append(why, "the queue held nothing when the fault struck")
+	}
+	if t.probed && t.probeAccepted < 5 {
+		why = append(why, fmt.Sprintf("the queue took %d of %d messages after the heal", t.probeAccepted, probeMessages))
 	}
 	return why
 }
 
-// gatherFacts computes what the oracle's bounds need from what the ledger saw.
+// gatherFacts computes what the oracle's bounds need from what the ledger saw,
+// beside what the fault told.
 func (t *crashTrial) gatherFacts(records []ledger.Record) Facts {
 	f := t.facts
-	var struck, healed int64
+	var struck, healed int64 // the first event, and the last heal
 	for _, r := range records {
-		switch r.Event {
-		case ledger.FaultConfirmed:
+		switch {
+		case r.Event == ledger.FaultConfirmed && struck == 0:
 			struck = r.At
-		case ledger.FaultHealed:
+		case r.Event == ledger.FaultHealed:
 			healed = r.At
+		case r.Event == ledger.EffectUnknown:
+			f.Doubts++
 		}
 	}
 	if struck == 0 {
@@ -162,13 +184,14 @@ func (t *crashTrial) gatherFacts(records []ledger.Record) Facts {
 			done[r.ID()] = true
 		}
 	}
+	window := struck - f.Window*int64(time.Millisecond)
 	var missed int64 // sent before the heal, accepted, and not delivered before the fault
 	for _, r := range records {
 		if r.Event != ledger.Accepted {
 			continue
 		}
-		if r.Producer == secondProducer {
-			t.secondAccepted++
+		if slices.Contains(t.probes, r.Producer) {
+			t.probeAccepted++
 		}
 		if !early[r.ID()] {
 			continue // whoever is not heard now is no victim of the fault
@@ -179,14 +202,17 @@ func (t *crashTrial) gatherFacts(records []ledger.Record) Facts {
 		if !delivered[r.ID()] {
 			missed++
 		}
+		if f.Window > 0 && r.At >= window && r.At <= struck {
+			f.Recent++
+		}
 	}
 	f.Published = missed
-	if t.spec.Fault == FaultBrokerKill {
+	if len(t.victims) == 0 {
 		f.Unacked = int64(len(ledger.Unsettled(records, struck)))
 		return f
 	}
-	hand := ledger.Unsettled(records, struck, firstConsumer)
-	f.Killed, f.InHand = 1, int64(len(hand))
+	hand := ledger.Unsettled(records, struck, t.victims...)
+	f.Killed, f.InHand = int64(len(t.victims)), int64(len(hand))
 	for _, id := range hand {
 		if done[id] {
 			f.InHandDone++
@@ -195,10 +221,10 @@ func (t *crashTrial) gatherFacts(records []ledger.Record) Facts {
 	switch {
 	case t.spec.Setting.Broker == "": // all that waited in the process
 		f.Backlog = missed
-	case t.spec.Setting.Backend == "rabbitmq" && t.caps.Guarantee == queue.AtMostOnce:
-		f.Buffer = missed // auto-ack: pushed without a bound
-	case t.spec.Setting.Backend == "rabbitmq":
-		f.Buffer = int64(t.spec.Load.Prefetch)
+	case scheme(t.spec.Setting.Backend) == "amqp" && t.caps.Guarantee == queue.AtMostOnce:
+		f.Buffer += missed // auto-ack: pushed without a bound
+	case scheme(t.spec.Setting.Backend) == "amqp":
+		f.Buffer += int64(t.spec.Load.Prefetch)
 	}
 	return f
 }

@@ -35,6 +35,9 @@ type Lab struct {
 	// Stamps is the directory for the stamps of every message of a cell's first
 	// latency trial; "": they are not kept.
 	Stamps string
+	// Evidence is the directory for the ledgers of the trials of a campaign; "":
+	// they are not kept.
+	Evidence string
 
 	dir     string
 	name    string // begins the names of all that the run makes in brokers, which may be the user's
@@ -114,7 +117,7 @@ func (l *Lab) start(ctx context.Context, kind, conf, purpose string) (*broker.Br
 			slot.b, slot.err = broker.External(kind, raw)
 			return
 		}
-		slot.b, slot.err = broker.Start(ctx, broker.Options{Kind: kind, Setting: conf})
+		slot.b, slot.err = broker.Start(ctx, broker.Options{Kind: kind, Setting: conf, Storage: purpose == "storage", Network: purpose == "network"})
 	})
 	return slot.b, slot.err
 }
@@ -179,6 +182,15 @@ func (l *Lab) broker(ctx context.Context, s Setting) (*broker.Broker, error) {
 		return nil, nil
 	}
 	return l.start(ctx, s.Broker, s.Conf, "")
+}
+
+// brokerOf returns the broker of a spec, which may be one that is only for its
+// fault.
+func (l *Lab) brokerOf(ctx context.Context, s Spec) (*broker.Broker, error) {
+	if s.Setting.Broker == "" {
+		return nil, nil
+	}
+	return l.start(ctx, s.Setting.Broker, s.Setting.Conf, s.purpose())
 }
 
 // database makes a database of the run's own and returns its URL.

@@ -28,6 +28,7 @@ type measured struct {
 	settings  map[string]string
 	rate      float64
 	invalid   []string // why the trial says nothing
+	notes     []string // what else was seen
 	damage    string   // what no queue may do, whatever the oracle expects of the fault
 	saturated string   // why the load was not held
 
@@ -47,9 +48,7 @@ type measured struct {
 // processes by their number in the ledger.
 const (
 	producerProcess = 1
-	secondProducer  = 2
-	firstConsumer   = 10
-	secondConsumer  = 11
+	firstConsumer   = 50 // of a crash trial; further ones count on
 )
 
 func scheme(backend string) string {
@@ -165,6 +164,13 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 		return nil, err
 	}
 	bill.stop(ctx, drained.Usage)
+	if err := node.tell("backlog"); err != nil {
+		return nil, err
+	}
+	left, err := node.await(ctx, "backlog")
+	if err != nil {
+		return nil, err
+	}
 	if err := node.stop(ctx); err != nil {
 		return nil, err
 	}
@@ -183,6 +189,9 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 	m.cost = bill.cost(m.delivered)
 	if drained.Error != "" {
 		m.invalid = append(m.invalid, drained.Error)
+	}
+	if left.Backlog > 0 && m.report.Lost > 0 {
+		m.invalid = append(m.invalid, fmt.Sprintf("nothing more came for a while, but the queue still holds %d messages, so that what is lost is not known", left.Backlog))
 	}
 	m.settings, err = l.effectiveSettings(ctx, b, raw)
 	return m, err

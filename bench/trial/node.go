@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,17 +54,20 @@ type ProduceConfig struct {
 	Keys      string        // see load.ParseKeys
 	Producers int           // publishers; 0 is 1
 	InFlight  int           // open loop: most calls without an answer; 0: more than any queue needs
+	Retries   int           // how often a publish that ended unknown is tried again, with the same id
 }
 
 // ConsumeConfig is what a node does with what it receives.
 type ConsumeConfig struct {
-	Consumers   int // handlers, each with a consumer of its own
-	ReceiveMax  int
-	Effects     string // URL of the database that effects are committed to; empty: none
-	CrashPoint  string // see fault.Point
-	CrashAtNth  int64
-	Mutant      string        // see Mutants
-	HandleDelay time.Duration // holds a message so long before its effect
+	Consumers     int // handlers, each with a consumer of its own
+	ReceiveMax    int
+	Effects       string // URL of the database that effects are committed to; empty: none
+	CrashPoint    string // see fault.Point
+	CrashAtNth    int64
+	Mutant        string        // see Mutants
+	HandleDelay   time.Duration // holds a message so long before its effect
+	CommitTimeout time.Duration // how long a commit is waited for; 0: 10 s
+	Poison        uint64        // the sequence number whose handler always fails; 0: none
 }
 
 // NodeEvent is one line of a node's standard output.
@@ -177,6 +179,7 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 			return err
 		}
 		defer effects.Close()
+		effects.timeout = cmp.Or(c.CommitTimeout, effects.timeout)
 		for i := range c.Consumers {
 			consumer, err := queues[i%len(queues)].Consumer(opening)
 			if err != nil {
@@ -204,6 +207,9 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 			publisher = &some
 		}
 		publisher = ledger.RecordPublisher(publisher, w)
+		if p.Retries > 0 {
+			publisher = persistent{publisher, p.Retries}
+		}
 		if f := n.cfg.Fake; f != nil && f.RetryEvery > 0 {
 			publisher = retrying{publisher, f.RetryEvery}
 		}
@@ -361,6 +367,7 @@ func (c *ProduceConfig) source(n NodeConfig) (load.Source, error) {
 func (n *node) consume(ctx context.Context, c queue.Consumer, effects *effects) error {
 	defer c.Close()
 	c = ledger.RecordConsumer(mutate(n.cfg.Consume.Mutant, c), n.ledger)
+	h := &handler{node: n, consumer: c, effects: effects, failed: map[string]int{}}
 	quiet := time.Now()
 	for {
 		ds, err := c.Receive(ctx, n.cfg.Consume.ReceiveMax)
@@ -370,9 +377,7 @@ func (n *node) consume(ctx context.Context, c queue.Consumer, effects *effects) 
 		case errors.Is(err, queue.ErrClosed):
 			return err
 		case err != nil:
-			// A broker that is down is part of the trial; one that stays down
-			// for a minute is not.
-			if time.Since(quiet) > time.Minute {
+			if time.Since(quiet) > downFor {
 				return fmt.Errorf("receive: %w", err)
 			}
 			continue
@@ -384,17 +389,8 @@ func (n *node) consume(ctx context.Context, c queue.Consumer, effects *effects) 
 			time.Sleep(n.cfg.Consume.HandleDelay)
 		}
 		n.crash.Pass(fault.MidHandle)
-		if err := effects.Commit(ctx, n.ledger, n.cfg.Process, ds); err != nil {
+		if err := h.handle(ctx, ds); err != nil {
 			return err
 		}
-		n.crash.Pass(fault.BeforeAck)
-		// What is handled is acked even when the stop came meanwhile.
-		acking, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		err = c.Ack(acking, ds...)
-		cancel()
-		if err != nil && !errors.Is(err, queue.ErrLeaseLost) && !errors.Is(err, queue.ErrSettled) {
-			fmt.Fprintln(os.Stderr, "node: ack:", err)
-		}
-		n.crash.Pass(fault.AfterAck)
 	}
 }

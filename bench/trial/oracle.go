@@ -5,8 +5,11 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+
+	"queuelab/bench/fault"
 )
 
 //go:embed oracle.csv
@@ -23,36 +26,7 @@ type Row struct {
 }
 
 // Facts are what a bound is computed from: sums over the valid trials of a cell.
-type Facts struct {
-	Backlog int64 // accepted messages that the victim held, frozen, when it was killed; not those in a consumer's hand
-	// InHand is the deliveries that the killed consumers had received and not
-	// settled, and InHandDone those of them whose effect was committed. For a
-	// batch every delivery counts.
-	InHand, InHandDone int64
-	Buffer             int64 // at most so many messages were in the killed consumers' client libraries and sockets, taken in advance
-	Pops               int64 // consumers that were blocked in a pop when the broker was killed
-	// Published is the messages accepted while perhaps nobody was subscribed;
-	// Unheard those of them that certainly nobody heard: the queue said so, or
-	// there was no subscriber at all.
-	Published, Unheard int64
-	Unacked            int64 // delivered and not settled, by all consumers, when the broker was killed
-	SinceCommit        int64 // delivered since the last committed offset, by all consumers; at least Unacked and InHand is assumed
-	Killed             int64 // consumer processes that were killed
-}
-
-// add adds the facts of another trial.
-func (f *Facts) add(g Facts) {
-	f.Backlog += g.Backlog
-	f.InHand += g.InHand
-	f.InHandDone += g.InHandDone
-	f.Buffer += g.Buffer
-	f.Pops += g.Pops
-	f.Published += g.Published
-	f.Unheard += g.Unheard
-	f.Unacked += g.Unacked
-	f.SinceCommit += g.SinceCommit
-	f.Killed += g.Killed
-}
+type Facts = fault.Facts
 
 // Bounds are what the counts of a cell must lie between, both included; nil: no bound.
 type Bounds struct {
@@ -73,6 +47,9 @@ func lostTerms() map[string]termBounds {
 		"until resubscribed": func(f Facts) (int64, int64) {
 			return f.Unheard, max(f.Published, f.Unheard)
 		},
+		"recent": func(f Facts) (int64, int64) { return 0, f.Recent },
+		"events": func(f Facts) (int64, int64) { return f.Events, f.Events },
+		"over":   func(f Facts) (int64, int64) { return f.Over, f.Over },
 	}
 }
 
@@ -84,6 +61,7 @@ func redeliveredTerms() map[string]termBounds {
 		"in-hand": func(f Facts) (int64, int64) { return min(f.Killed, f.InHand), f.InHand },
 		"buffer":  func(f Facts) (int64, int64) { return 0, f.Buffer },
 		"unacked": func(f Facts) (int64, int64) { return 0, f.Unacked },
+		"events":  func(f Facts) (int64, int64) { return f.Events, f.Events },
 		"since commit": func(f Facts) (int64, int64) {
 			return min(f.Killed, f.InHand), max(f.SinceCommit, f.Unacked, f.InHand)
 		},
@@ -131,7 +109,11 @@ func (r Row) Expect(f Facts) *Expected {
 
 // Faults lists every fault, in the order in which tables show them.
 func Faults() []string {
-	return []string{FaultNone, FaultConsumerKillMidHandle, FaultConsumerKillBeforeAck, FaultBrokerKill, FaultServiceKill}
+	var names []string
+	for _, f := range fault.All() {
+		names = append(names, f.Name)
+	}
+	return append(names, FaultServiceKill)
 }
 
 type oracleKey struct{ setting, fault string }
@@ -165,8 +147,8 @@ func parseOracle(text string) (map[oracleKey]Row, error) {
 }
 
 func (r Row) check() error {
-	if b, s, ok := strings.Cut(r.Setting, "/"); !ok || b == "" || s == "" || b == "*" && s != "*" {
-		return errors.New("the setting is none of backend/setting, backend/*, */*")
+	if b, s, ok := strings.Cut(r.Setting, "/"); !ok || b == "" || s == "" || b == "*" && s != "*" && !slices.Contains(traits(), s) {
+		return errors.New("the setting is none of backend/setting, backend/*, */at-least-once, */at-most-once, */*")
 	}
 	known := false
 	for _, f := range Faults() {
@@ -193,8 +175,25 @@ func (r Row) check() error {
 	return nil
 }
 
+// traits are what rows for every backend can ask of a setting.
+func traits() []string { return []string{"at-least-once", "at-most-once"} }
+
+// trait is the setting's, by its profile; "" for one that is not in the table.
+func trait(setting string) string {
+	for _, s := range Settings() {
+		if s.Backend+"/"+s.Name == setting {
+			if s.Profile == ProfileAtMostOnce {
+				return "at-most-once"
+			}
+			return "at-least-once"
+		}
+	}
+	return ""
+}
+
 // Lookup returns the row for a fault on a setting, named backend/setting. The
-// most specific wins: the setting's own, its backend's, everybody's.
+// most specific wins: the setting's own, its backend's, those of its trait,
+// everybody's.
 func Lookup(setting, fault string) (Row, error) {
 	rows, err := oracle()
 	if err != nil {
@@ -208,7 +207,7 @@ func lookup(rows map[oracleKey]Row, setting, fault string) (Row, error) {
 	if !ok || backend == "" || name == "" {
 		return Row{}, fmt.Errorf("oracle: setting %q is not backend/setting", setting)
 	}
-	for _, pattern := range []string{setting, backend + "/*", "*/*"} {
+	for _, pattern := range []string{setting, backend + "/*", "*/" + trait(setting), "*/*"} {
 		if row, ok := rows[oracleKey{pattern, fault}]; ok {
 			return row, nil
 		}

@@ -132,8 +132,8 @@ func TestBoundsComeFromTheFacts(t *testing.T) {
 
 func TestFactsAddUp(t *testing.T) {
 	sum := someFacts
-	sum.add(someFacts)
-	want := Facts{800, 12, 4, 60, 6, 100, 80, 22, 40, 8}
+	sum.Add(someFacts)
+	want := Facts{Backlog: 800, InHand: 12, InHandDone: 4, Buffer: 60, Pops: 6, Published: 100, Unheard: 80, Unacked: 22, SinceCommit: 40, Killed: 8}
 	if diff := cmp.Diff(want, sum); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -36,7 +36,7 @@ func Verdict(r Row, f Facts, c ledger.Counts, valid int) (verdict, note string) 
 		return VerdictInvalid, "no trial was valid"
 	}
 	var found findings
-	found.always(c)
+	found.always(f, c)
 	if r.Fault == FaultNone {
 		found.control(c)
 	}
@@ -54,7 +54,7 @@ func Verdict(r Row, f Facts, c ledger.Counts, valid int) (verdict, note string) 
 	})
 }
 
-func (fs *findings) always(c ledger.Counts) {
+func (fs *findings) always(f Facts, c ledger.Counts) {
 	for _, x := range []struct {
 		n    int64
 		what string
@@ -62,7 +62,7 @@ func (fs *findings) always(c ledger.Counts) {
 		{c.Phantom, "delivered that nobody sent"},
 		{c.RejectedDelivered, "rejected, yet delivered"},
 		{c.Stranded, "stranded in the queue"},
-		{c.EffectDuplicates - c.Redelivered - c.ProducerDuplicates, "effects more than deliveries explain"},
+		{c.EffectDuplicates - c.Redelivered - c.ProducerDuplicates - f.Doubts, "effects more than deliveries, and commits without an answer, explain"},
 	} {
 		if x.n > 0 {
 			fs.broken = append(fs.broken, fmt.Sprintf("%d %s", x.n, x.what))

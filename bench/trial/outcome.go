@@ -64,7 +64,7 @@ func outcome(s Spec, run TrialRun, m *measured, err error) Outcome {
 	o.Run.Invalid, o.Run.Saturated, o.Run.Counts, o.Run.RatePerSecond = m.invalid, m.saturated, m.report.Counts, m.rate
 	o.Run.Cost, o.Run.Stamps = m.cost, m.stamps
 	o.SLO, o.Rates = m.slo, m.scale
-	o.LostUnacked = m.report.LostUnacked
+	o.LostUnacked, o.Run.Notes = m.report.LostUnacked, m.notes
 	if m.report.Lost > 0 {
 		o.LossWindowMillis = m.report.LossWindow.Milliseconds()
 	}
@@ -150,7 +150,7 @@ func (r *Runner) one(ctx context.Context, s Spec, seed uint64) (*measured, error
 	}
 	// A broker that died is the reason for whatever else went wrong, and must
 	// be there again for the next trial.
-	if why := r.Lab.revive(ctx, s.Setting); why != "" {
+	if why := r.Lab.revive(ctx, s); why != "" {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", why, err)
 		}
@@ -169,7 +169,7 @@ func (l *Lab) measure(ctx context.Context, s Spec, seed uint64) (*measured, erro
 		return m, err
 	case TestThroughput:
 		return l.throughput(ctx, s)
-	case TestCrash:
+	case TestCrash, TestFault:
 		return l.crash(ctx, s)
 	case TestSale:
 		return l.sale(ctx, s, seed)
@@ -183,11 +183,11 @@ func (l *Lab) measure(ctx context.Context, s Spec, seed uint64) (*measured, erro
 
 // revive says why the setting's broker does not serve, and starts it again
 // where it is ours; "" where it serves.
-func (l *Lab) revive(ctx context.Context, s Setting) string {
-	if s.Broker == "" || ctx.Err() != nil {
+func (l *Lab) revive(ctx context.Context, s Spec) string {
+	if s.Setting.Broker == "" || ctx.Err() != nil {
 		return ""
 	}
-	b, err := l.broker(ctx, s)
+	b, err := l.brokerOf(ctx, s)
 	if err != nil {
 		return ""
 	}

@@ -57,7 +57,13 @@ func (q slowQueue) Publisher(ctx context.Context) (queue.Publisher, error) {
 // Consumer implements queue.Queue.
 func (q slowQueue) Consumer(ctx context.Context) (queue.Consumer, error) {
 	c, err := q.Queue.Consumer(ctx)
-	return slowConsumer{c, q}, err
+	if err != nil || q.closed {
+		return slowConsumer{c, q}, err
+	}
+	pumping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &lateConsumer{Consumer: c, stop: stop, line: make(chan late, 1<<16)}
+	go l.pump(pumping, q)
+	return l, nil
 }
 
 // later is the end of a time that began then, a share longer than until now.
@@ -103,19 +109,95 @@ type slowConsumer struct {
 
 // Receive implements queue.Consumer.
 func (c slowConsumer) Receive(ctx context.Context, n int) ([]*queue.Delivery, error) {
-	if c.q.closed {
-		if err := c.q.stand(ctx); err != nil {
-			return nil, err
-		}
-		return c.Consumer.Receive(ctx, n)
+	if err := c.q.stand(ctx); err != nil {
+		return nil, err
 	}
-	ds, err := c.Consumer.Receive(ctx, n)
-	until := int64(0)
-	for _, d := range ds {
-		if began, ok := c.q.sent.LoadAndDelete(d.ID); ok {
-			until = max(until, c.q.later(began.(int64)))
+	return c.Consumer.Receive(ctx, n)
+}
+
+// lateConsumer hands on what it receives once it is old enough. It receives
+// meanwhile: if it did not, what it adds would add to itself.
+type lateConsumer struct {
+	queue.Consumer
+	stop  context.CancelFunc
+	line  chan late // closed once there is nothing more to come
+	first *late     // taken from the line and not handed on; of the one goroutine in Receive
+}
+
+type late struct {
+	delivery *queue.Delivery
+	until    int64 // as of ledger.Now
+	err      error // instead of a delivery
+}
+
+func (c *lateConsumer) pump(ctx context.Context, q slowQueue) {
+	defer close(c.line)
+	for ctx.Err() == nil {
+		ds, err := c.Consumer.Receive(ctx, 64)
+		for _, d := range ds {
+			l := late{delivery: d}
+			if began, ok := q.sent.LoadAndDelete(d.ID); ok {
+				l.until = q.later(began.(int64))
+			}
+			c.line <- l
+		}
+		switch {
+		case errors.Is(err, queue.ErrClosed):
+			return
+		case err != nil && ctx.Err() == nil:
+			c.line <- late{err: err}
 		}
 	}
-	_ = load.WaitUntil(ctx, until) // what was received must be returned all the same
-	return ds, err
+}
+
+// Receive implements queue.Consumer.
+func (c *lateConsumer) Receive(ctx context.Context, n int) ([]*queue.Delivery, error) {
+	if err := c.await(ctx); err != nil {
+		return nil, err
+	}
+	ds := []*queue.Delivery{c.first.delivery}
+	c.first = nil
+	for len(ds) < n {
+		select {
+		case l, open := <-c.line:
+			if !open {
+				return ds, nil
+			}
+			if l.err != nil || l.until > ledger.Now() {
+				c.first = &l
+				return ds, nil
+			}
+			ds = append(ds, l.delivery)
+		default:
+			return ds, nil
+		}
+	}
+	return ds, nil
+}
+
+// await waits for the first of the line to be old enough.
+func (c *lateConsumer) await(ctx context.Context) error {
+	if c.first == nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case l, open := <-c.line:
+			if !open {
+				return queue.ErrClosed
+			}
+			c.first = &l
+		}
+	}
+	if err := c.first.err; err != nil {
+		c.first = nil
+		return err
+	}
+	return load.WaitUntil(ctx, c.first.until)
+}
+
+// Close implements queue.Consumer. What waits in the line is given back with all
+// that is unsettled.
+func (c *lateConsumer) Close() error {
+	c.stop()
+	return c.Consumer.Close()
 }

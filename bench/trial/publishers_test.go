@@ -57,11 +57,49 @@ func TestASlowedQueueTakesTheShareLonger(t *testing.T) {
 		}
 		aged = append(aged, time.Since(began).Seconds())
 	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
 	// At least, since a busy machine makes everything later.
 	for i := range published {
 		if published[i] < 1.5*service.Seconds() || aged[i] < 1.5*1.5*service.Seconds() {
 			t.Fatalf("message %d: published in %v s and delivered after %v s, want at least half as much again each, of %v", i, published[i], aged[i], service)
 		}
+	}
+}
+
+// A consumer that is behind must not fall further behind for what was added to
+// each message before: 20 % is not a jam.
+func TestASlowedQueueDoesNotAddToWhatItAdded(t *testing.T) {
+	const n, ago = 40, 100 * time.Millisecond
+	q := slowed(openFake(Fake{}), 0.2, false).(slowQueue)
+	p, err := q.Publisher(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := range uint64(n) {
+		id := ledger.FormatID(ledger.ID{Trial: 1, Producer: 1, Seq: seq})
+		if err := p.Publish(t.Context(), queue.Message{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+		q.sent.Store(id, ledger.Now()-int64(ago))
+	}
+	c, err := q.Consumer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	began := time.Now()
+	for got := 0; got < n; {
+		ds, err := c.Receive(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += len(ds)
+	}
+	// One after the other they would take 40 times 20 ms, and ever more.
+	if took := time.Since(began); took > n*ago/10 {
+		t.Errorf("a backlog of %d messages, %v old, took %v: each waited for what the others had added", n, ago, took)
 	}
 }
 

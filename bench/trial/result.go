@@ -3,6 +3,7 @@
 package trial
 
 import (
+	"encoding/json"
 	"time"
 
 	"queuelab/bench/ledger"
@@ -86,7 +87,8 @@ const (
 	TestThroughput = "throughput"
 	TestCrash      = "crash"
 	TestSale       = "sale"
-	TestSLO        = "slo" // the highest rate at a promise
+	TestSLO        = "slo"   // the highest rate at a promise
+	TestFault      = "fault" // the crash lab's: every fault, on many trials
 
 	// Throughput along one dimension.
 	TestScalingConsumers   = "scaling-consumers"
@@ -136,8 +138,15 @@ type Cell struct {
 	EffectiveSettings map[string]string `json:"effectiveSettings"` // read back from the broker, and the client's URL
 
 	// LossWindowMillis is the age, at the fault, of the oldest lost message that
-	// had been accepted before it; the longest of the trials.
-	LossWindowMillis *int64 `json:"lossWindowMillis,omitempty"`
+	// had been accepted before it, over the trials that lost something.
+	LossWindowMillis *LossWindow `json:"lossWindowMillis,omitempty"`
+	CrashesWithLoss  *int        `json:"crashesWithLoss,omitempty"` // of the valid trials under a fault
+	// DirtyBytes were written and not synced when the power went, over all
+	// trials: with none the cut was a mere kill. CrashLost is what the same
+	// instants would have lost, had only the process died.
+	DirtyBytes *int64   `json:"dirtyBytes,omitempty"`
+	CrashLost  int64    `json:"crashLost,omitempty"`
+	Notes      []string `json:"notes,omitempty"` // what the trials saw beside
 
 	RecoveryMillis *Recovery `json:"recoveryMillis,omitempty"` // fault to the first delivery after it
 	LatencyMicros  *Latency  `json:"latencyMicros,omitempty"`
@@ -188,6 +197,23 @@ type Latency struct {
 type FromSend struct {
 	Publish  Percentiles `json:"publish"`  // sent to accepted
 	EndToEnd Percentiles `json:"endToEnd"` // sent to delivered
+}
+
+// LossWindow is how far back a loss reaches, in ms, over the trials that lost.
+type LossWindow struct {
+	P50 int64 `json:"p50"`
+	Max int64 `json:"max"`
+}
+
+// UnmarshalJSON also reads the single number that results before the crash lab
+// have: the longest.
+func (w *LossWindow) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, &w.Max); err == nil {
+		w.P50 = w.Max
+		return nil
+	}
+	type plain LossWindow
+	return json.Unmarshal(b, (*plain)(w))
 }
 
 // Recovery is the time without service after a fault, over the trials.

@@ -27,6 +27,7 @@ type TrialRun struct {
 	StartedAt time.Time `json:"startedAt"`
 	Invalid   []string  `json:"invalid,omitempty"`
 	Saturated string    `json:"saturated,omitempty"` // why the load was not held
+	Notes     []string  `json:"notes,omitempty"`     // what else was seen
 
 	ledger.Counts
 

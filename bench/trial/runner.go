@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"queuelab/bench/broker"
+	"queuelab/bench/fault"
 )
 
 // Runner measures specs and hands over each cell as soon as it is finished.
@@ -21,6 +23,7 @@ type Runner struct {
 	Width    int // crash and sale cells at once; the others always run alone
 	Progress *Progress
 	Kept     []Outcome           // trials of an earlier run, which are not measured again
+	Only     int                 // the number of the only trial of each cell to measure; 0: all
 	Trial    func(Outcome) error // called after each trial, one at a time; an error ends the run; may be nil
 	Finished func(Cell) error    // called one at a time; an error ends the run
 
@@ -91,6 +94,9 @@ func (r *Runner) rounds(ctx context.Context, cancel context.CancelCauseFunc, spe
 		most = max(most, s.Trials)
 	}
 	for n := 1; n <= most; n++ {
+		if r.Only != 0 && n != r.Only {
+			continue
+		}
 		round := slices.DeleteFunc(slices.Clone(cells), func(c *cellRun) bool { return c.spec.Trials < n })
 		rng.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		for _, c := range round {
@@ -135,7 +141,7 @@ func (r *Runner) step(ctx context.Context, c *cellRun, n int) error {
 			return err
 		}
 	}
-	if n < c.spec.Trials {
+	if n < c.spec.Trials && n != r.Only {
 		return nil
 	}
 	fold(c.spec, c.row, c.outcomes, r.Seed, &c.cell)
@@ -147,8 +153,22 @@ func (r *Runner) trial(ctx context.Context, s Spec, n int) Outcome {
 	r.order++
 	run := TrialRun{N: n, Order: r.order, Seed: r.Seed + uint64(n) - 1, StartedAt: time.Now()}
 	r.mu.Unlock()
+	s.n, s.moment = n, moment(r.Seed, s, n)
 	m, err := r.one(ctx, s, run.Seed)
 	return outcome(s, run, m, err)
+}
+
+// moment spreads the faults of a cell's trials evenly over a cycle, in an order
+// by chance: one within each of as many equal parts as there are trials.
+func moment(seed uint64, s Spec, n int) float64 {
+	cell := fnv.New64a()
+	fmt.Fprint(cell, s.Setting, s.Fault)
+	rng := rand.New(rand.NewPCG(seed, cell.Sum64()))
+	order := rng.Perm(max(1, s.Trials))
+	for range n {
+		rng.Float64()
+	}
+	return (float64(order[(n-1)%len(order)]) + rng.Float64()) / float64(len(order))
 }
 
 func (r *Runner) keep(s Spec, o Outcome) error {
@@ -214,7 +234,13 @@ func (r *Runner) prepare(ctx context.Context, run *cellRun) string {
 	if row.NotApplicable() {
 		return skip(VerdictNotApplicable, row.Why)
 	}
-	b, err := r.Lab.broker(ctx, s.Setting)
+	f, _ := fault.Lookup(s.Fault) // the sale has faults of its own
+	if f.Missing != nil && s.Test == TestFault {
+		if why := f.Missing(); why != "" {
+			return skip(VerdictSkipped, why)
+		}
+	}
+	b, err := r.Lab.brokerOf(ctx, s)
 	if err != nil {
 		if errors.Is(err, broker.ErrUnavailable) {
 			return skip(VerdictSkipped, err.Error())
@@ -222,8 +248,8 @@ func (r *Runner) prepare(ctx context.Context, run *cellRun) string {
 		return skip(VerdictInvalid, fmt.Sprintf("the broker did not start: %v", err))
 	}
 	if b != nil && b.External() {
-		if s.Fault == FaultBrokerKill {
-			return skip(VerdictSkipped, "the broker was given by URL: it is not ours to kill")
+		if f.OwnBroker {
+			return skip(VerdictSkipped, "the broker was given by URL: it is not ours to break")
 		}
 		effective, err := b.Settings(ctx)
 		if err != nil {
@@ -241,6 +267,15 @@ func (r *Runner) prepare(ctx context.Context, run *cellRun) string {
 	if b != nil {
 		if c.Broker.Version, err = b.Version(ctx); err != nil {
 			return skip(VerdictInvalid, fmt.Sprintf("the broker does not tell its version: %v", err))
+		}
+	}
+	if f.Means != nil && s.Test == TestFault {
+		target, err := r.Lab.target(ctx, s, b)
+		if err != nil {
+			return skip(VerdictInvalid, err.Error())
+		}
+		if why := f.Means(target); why != "" {
+			return skip(VerdictNotApplicable, why)
 		}
 	}
 	return ""

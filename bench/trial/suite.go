@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"queuelab/bench/fault"
 	"queuelab/bench/load"
 )
 
@@ -18,6 +19,9 @@ type Spec struct {
 	Trials  int
 	Load    LoadParams
 	Sale    SaleParams
+
+	n      int     // the trial under way
+	moment float64 // its, see fault.Scene
 }
 
 // LoadParams is the load of a trial, equal for every setting of a suite.
@@ -119,7 +123,7 @@ func (s Spec) describe() Load {
 		l.Shape, l.Batch, l.Millis, l.Promise = "constant", 1, p.dwell().Milliseconds(), p.Promise
 	case TestScalingConsumers:
 		l.Keys = manyKeys
-	case TestCrash:
+	case TestCrash, TestFault:
 		l.Shape, l.Batch, l.Keys, l.Millis = fmt.Sprintf("constant:%g", p.Rate/2), 1, "uniform:1", 0
 		if s.Setting.Broker == "" {
 			l.Shape = fmt.Sprintf("constant:%g", p.Rate)
@@ -219,7 +223,7 @@ func Suite(name string, settings []Setting, trials int, tests ...string) ([]Spec
 
 // Tests lists every test.
 func Tests() []string {
-	return append([]string{TestLatency, TestThroughput, TestCrash, TestSale, TestSLO}, ScalingTests()...)
+	return append([]string{TestLatency, TestThroughput, TestCrash, TestFault, TestSale, TestSLO}, ScalingTests()...)
 }
 
 // ScalingTests lists the dimensions along which throughput is measured.
@@ -250,14 +254,34 @@ func (s Spec) Runs(suite string) (bool, string) {
 }
 
 // alone reports whether nothing else may run beside it.
-func (s Spec) alone() bool { return s.Test != TestCrash && s.Test != TestSale }
+func (s Spec) alone() bool {
+	if s.Test == TestFault {
+		f, _ := fault.Lookup(s.Fault)
+		return f.Alone
+	}
+	return s.Test != TestCrash && s.Test != TestSale
+}
+
+// crashes reports whether the spec's trials are single faults.
+func (s Spec) crashes() bool { return s.Test == TestCrash || s.Test == TestFault }
+
+// purpose tells apart the brokers of one settings file that cannot stand in for
+// one another.
+func (s Spec) purpose() string {
+	if f, _ := fault.Lookup(s.Fault); s.Test == TestFault && f.Storage {
+		return "storage"
+	} else if s.Test == TestFault && f.Network {
+		return "network"
+	}
+	return ""
+}
 
 // lane names what the spec cannot share with another at the same time: its broker.
 func (s Spec) lane() string {
 	if s.Setting.Broker == "" {
 		return "memory"
 	}
-	return s.Setting.Broker + "/" + s.Setting.Conf
+	return strings.TrimSuffix(s.Setting.Broker+"/"+s.Setting.Conf+"/"+s.purpose(), "/")
 }
 
 // estimate is how long the cell takes, for the time left; measured once on two cores.

@@ -86,30 +86,32 @@ func firstOf(reasons []string) string {
 
 // tally sums valid trials.
 type tally struct {
-	each       []Outcome
-	competing  bool // several consumers: what one of them sees in order is not in order over all
-	facts      Facts
-	caps       queue.Capabilities
-	publish    *hdrhistogram.Histogram
-	endToEnd   *hdrhistogram.Histogram
-	fromSend   *hdrhistogram.Histogram
-	recoveries []float64 // ms
-	rates      []float64
-	lossWindow int64    // ms
-	saturated  []string // of each trial that was
-	damage     string
+	each        []Outcome
+	competing   bool // several consumers: what one of them sees in order is not in order over all
+	facts       Facts
+	caps        queue.Capabilities
+	publish     *hdrhistogram.Histogram
+	endToEnd    *hdrhistogram.Histogram
+	fromSend    *hdrhistogram.Histogram
+	recoveries  []float64 // ms
+	rates       []float64
+	lossWindows []float64 // ms, of the trials that lost
+	saturated   []string  // of each trial that was
+	damage      string
 }
 
 func (t *tally) add(o Outcome) {
 	t.each = append(t.each, o)
 	t.caps = o.Caps
-	t.facts.add(o.Facts)
+	t.facts.Add(o.Facts)
 	t.publish, t.endToEnd, t.fromSend = merge(t.publish, decode(o.Publish)), merge(t.endToEnd, decode(o.EndToEnd)), merge(t.fromSend, decode(o.EndToEndFromSend))
 	if o.Run.RecoveryMillis != nil {
 		t.recoveries = append(t.recoveries, float64(*o.Run.RecoveryMillis))
 	}
 	t.rates = append(t.rates, o.Run.RatePerSecond)
-	t.lossWindow = max(t.lossWindow, o.LossWindowMillis)
+	if o.Run.Counts.Lost > 0 {
+		t.lossWindows = append(t.lossWindows, float64(o.LossWindowMillis))
+	}
 	if o.Damage != "" {
 		t.damage = o.Damage
 	}
@@ -135,8 +137,8 @@ func (t *tally) fill(s Spec, c *Cell) {
 		c.LoopModel = "closed"
 	case TestSale:
 		c.LoopModel, c.PayloadBytes, c.Concurrency = "closed", 0, saleLanes
-	case TestCrash:
-		if s.Setting.Backend == "rabbitmq" {
+	case TestCrash, TestFault:
+		if s.Setting.Broker == "rabbitmq" {
 			c.Prefetch = s.Load.Prefetch
 		}
 	}
@@ -157,8 +159,17 @@ func (t *tally) fill(s Spec, c *Cell) {
 			addSale(c.Sale, *o.Run.Sale)
 		}
 	}
-	if c.Lost > 0 && s.Fault != FaultNone && s.Test == TestCrash {
-		c.LossWindowMillis = &t.lossWindow
+	if s.Test == TestFault {
+		dirty := t.facts.DirtyBytes
+		c.DirtyBytes = &dirty
+		c.CrashLost = t.facts.CrashLost
+	}
+	if s.crashes() {
+		with := len(t.lossWindows)
+		c.CrashesWithLoss = &with
+	}
+	if len(t.lossWindows) > 0 && s.Fault != FaultNone && s.crashes() {
+		c.LossWindowMillis = &LossWindow{P50: int64(math.Round(stat.Median(t.lossWindows))), Max: int64(slices.Max(t.lossWindows))}
 	}
 	c.RatePerSecond = stat.Median(t.rates)
 	if len(t.recoveries) > 0 {

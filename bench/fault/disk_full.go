@@ -1,0 +1,72 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// fullFor is how long the disk stays full.
+const fullFor = time.Second
+
+// DiskFull lets the disk run full under load and then gives the space back. The
+// broker is restarted where it ended or does not answer.
+func DiskFull() Fault {
+	return Fault{
+		Name:      "disk-full",
+		Summary:   "the disk is full for a second under load; what was accepted must still be there",
+		Trials:    3,
+		Storage:   true,
+		OwnBroker: true,
+		Means:     keepsSomething,
+		Missing:   storageMissing,
+		Run:       fillDisk,
+	}
+}
+
+func fillDisk(ctx context.Context, s Scene) (err error) {
+	b := s.Broker()
+	under, settled, err := struckLoad(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := pass(ctx, time.Duration(s.Moment()*float64(fullFor))); err != nil {
+		return err
+	}
+	old, err := b.SyncStats(ctx)
+	if err != nil {
+		return err
+	}
+	s.Asked()
+	if err := b.FillDisk(ctx, true); err != nil {
+		return err
+	}
+	empty := func(ctx context.Context) error { return b.FillDisk(ctx, false) }
+	defer func() { err = errors.Join(err, undo(ctx, empty)) }()
+	err = until(ctx, 5*time.Second, 20*time.Millisecond, "a write that finds no space", func() (bool, error) {
+		now, err := b.SyncStats(ctx)
+		return now.Refused > old.Refused, err
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		s.Note("the broker did not feel it: %v", err)
+	}
+	s.Confirmed()
+	s.Facts().Window = time.Since(settled).Milliseconds() + 1
+	if err := pass(ctx, fullFor); err != nil {
+		return err
+	}
+	if err := errors.Join(under.Stop(ctx), empty(ctx)); err != nil {
+		return err
+	}
+	if err := b.Ready(ctx); err != nil {
+		s.Note("the broker had to be restarted: %v", err)
+		if err := b.Kill(ctx); err != nil {
+			return err
+		}
+		return restarted(ctx, s)
+	}
+	return readBack(ctx, s)
+}

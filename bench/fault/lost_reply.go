@@ -1,0 +1,103 @@
+package fault
+
+import (
+	"context"
+	"time"
+
+	"queuelab/bench/proxy"
+)
+
+// lostReplies is how many replies a trial loses, spread over the first half of
+// its load.
+const lostReplies = 4
+
+// LostReplyPublish cuts off answers to publishes that the broker has carried
+// out. To the producer they are unknown, and it publishes them again with the
+// same ids: nothing is lost, and what was stored is stored twice.
+func LostReplyPublish() Fault {
+	return Fault{
+		Name:    "lost-reply-publish",
+		Summary: "the broker takes a publish, its reply is lost with the connection, and the producer publishes again",
+		Trials:  3,
+		Means: func(t Target) string {
+			if t.Backend == "kafka" && t.Caps.Confirm == 0 || t.Broker == "rabbitmq" && t.Caps.Confirm == 0 {
+				return "the broker does not answer a publish: there is no reply to lose"
+			}
+			return hasNetwork(t)
+		},
+		Run: func(ctx context.Context, s Scene) error {
+			return overNetwork(ctx, s, func(p *proxy.Proxy) error {
+				if _, err := s.Start(ctx, Role{Consumer: &Consumer{}}); err != nil {
+					return err
+				}
+				producer, err := load(ctx, s, behind(s, p, Role{Producer: &Producer{Count: s.Target().Messages, Retries: 5}}))
+				if err != nil {
+					return err
+				}
+				return loseReplies(ctx, s, p, proxy.Published(s.Target().Broker), producer)
+			})
+		},
+	}
+}
+
+// LostReplyReceive cuts off answers that bring a message to a consumer. Where
+// asking takes the message off the queue it is gone, and the consumer sees a
+// broken connection at most; elsewhere it comes again.
+func LostReplyReceive() Fault {
+	return Fault{
+		Name:    "lost-reply-receive",
+		Summary: "the broker hands a message over, and the reply that carries it is lost with the connection",
+		Trials:  3,
+		Means: func(t Target) string {
+			if t.Broker == "rabbitmq" || t.Broker != "" && !t.Caps.Stored {
+				return "the broker pushes messages: there is no reply to a receive; see reset"
+			}
+			return hasNetwork(t)
+		},
+		Run: func(ctx context.Context, s Scene) error {
+			return overNetwork(ctx, s, func(p *proxy.Proxy) error {
+				if _, err := s.Start(ctx, behind(s, p, Role{Consumer: &Consumer{}})); err != nil {
+					return err
+				}
+				producer, err := load(ctx, s, Role{Producer: &Producer{Count: s.Target().Messages}})
+				if err != nil {
+					return err
+				}
+				return loseReplies(ctx, s, p, proxy.Received(s.Target().Broker), producer)
+			})
+		},
+	}
+}
+
+// loseReplies loses some under load, one after the other.
+func loseReplies(ctx context.Context, s Scene, p *proxy.Proxy, which proxy.Match, producer Node) error {
+	s.Asked()
+	for i := range int64(lostReplies) {
+		if err := s.Delivered(ctx, int64(s.Target().Messages)*(i+1)/(2*lostReplies)); err != nil {
+			s.Invalid("%v", err)
+			return ctx.Err()
+		}
+		lost, late := p.LoseReply(which), time.NewTimer(10*time.Second)
+		select {
+		case <-lost:
+			late.Stop()
+			if i == 0 {
+				s.Confirmed()
+			}
+			s.Facts().Events++
+			continue
+		case <-ctx.Done():
+			late.Stop()
+			return ctx.Err()
+		case <-late.C:
+		}
+		if i == 0 {
+			s.Invalid("no reply came through the proxy to be lost within 10s")
+			return nil
+		}
+		s.Note("%d of %d replies were lost: the load was over", i, lostReplies)
+		break
+	}
+	s.Healed()
+	return s.Finish(ctx, producer)
+}

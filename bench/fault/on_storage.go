@@ -1,0 +1,126 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"queuelab/bench/broker"
+	"queuelab/queue"
+)
+
+// storageMissing is for faults of the file system that a broker is on.
+func storageMissing() string {
+	if err := broker.StorageAvailable(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// keepsSomething is for faults of what a broker has stored.
+func keepsSomething(t Target) string {
+	if why := hasBroker(t); why != "" {
+		return why
+	}
+	if !t.Caps.Stored {
+		return "the queue stores nothing that a disk could lose"
+	}
+	return ""
+}
+
+// struckLoad freezes a backlog that is certain to be on its way to the disk, and
+// returns a producer that goes on publishing: what it sends as the fault strikes
+// ends unknown. All that comes after settled counts as the trial's.
+func struckLoad(ctx context.Context, s Scene) (under Node, settled time.Time, err error) {
+	if err := s.Settle(ctx); err != nil {
+		return nil, settled, err
+	}
+	if err := s.Broker().SettleStorage(ctx); err != nil {
+		return nil, settled, err
+	}
+	settled = time.Now()
+	first, err := load(ctx, s, Role{Producer: &Producer{Count: s.Target().Messages}})
+	if err != nil {
+		return nil, settled, err
+	}
+	if err := errors.Join(first.Produced(ctx), first.Stop(ctx)); err != nil {
+		return nil, settled, err
+	}
+	frozen, err := s.Freeze(ctx)
+	if err != nil {
+		return nil, settled, err
+	}
+	// More than can be sent until it is stopped.
+	under, err = load(ctx, s, Role{Producer: &Producer{Count: 1 << 20}})
+	if err != nil {
+		return nil, settled, err
+	}
+	err = until(ctx, 10*time.Second, 20*time.Millisecond, "the load to be under way", func() (bool, error) {
+		n, err := waiting(ctx, s)
+		return n > frozen, err
+	})
+	return under, settled, err
+}
+
+// waiting is how many messages the queue holds.
+func waiting(ctx context.Context, s Scene) (int64, error) {
+	looker, ok := s.Queue().(queue.Backlogger)
+	if !ok {
+		return 0, errors.New("the queue cannot look into itself")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	b, err := looker.Backlog(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("look into the queue: %w", err)
+	}
+	return max(b.Ready, 0) + max(b.InFlight, 0), nil
+}
+
+// standing is how many messages the queue holds once that stands still. A broker
+// that was just restarted may not tell at first.
+func standing(ctx context.Context, s Scene) (n int64, err error) {
+	last, same := int64(-1), 0
+	var asked error
+	err = until(ctx, 20*time.Second, 100*time.Millisecond, "the backlog to stand still", func() (bool, error) {
+		if n, asked = waiting(ctx, s); asked != nil {
+			same = 0
+			return false, nil
+		}
+		if n == last {
+			same++
+		} else {
+			last, same = n, 0
+		}
+		return same >= 3, nil
+	})
+	return n, errors.Join(err, asked)
+}
+
+// until waits for a fact.
+func until(ctx context.Context, atMost, every time.Duration, what string, holds func() (bool, error)) error {
+	for deadline := time.Now().Add(atMost); ; {
+		ok, err := holds()
+		if ok || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("waited %v in vain for %s", atMost, what)
+		}
+		if err := pass(ctx, every); err != nil {
+			return err
+		}
+	}
+}
+
+// syncsEachSecond reports whether the broker promises that what it accepted is
+// synced a second later.
+func syncsEachSecond(ctx context.Context, b *broker.Broker) (bool, error) {
+	if b.Kind() != "redis" {
+		return false, nil
+	}
+	settings, err := b.Settings(ctx)
+	return settings["appendonly"] == "yes" && strings.EqualFold(settings["appendfsync"], "everysec"), err
+}

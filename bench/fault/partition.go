@@ -1,0 +1,78 @@
+package fault
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"queuelab/bench/broker"
+)
+
+// apart is how long a leader is cut off: several times what the others take to
+// choose another.
+const apart = 5 * time.Second
+
+// LeaderPartition cuts the node that leads the queue off from the others, while a
+// producer that reaches it goes on: a split brain, if the leader confirms what the
+// others have not got.
+func LeaderPartition() Fault {
+	return Fault{
+		Name:      "leader-partition",
+		Summary:   "the node that leads the queue is cut off from the others, beside a producer that only knows it, and comes back",
+		OwnBroker: true,
+		Network:   true,
+		Means: func(t Target) string {
+			if t.Broker != "kafka-3" && isCluster(t) == "" {
+				return "only Kafka's nodes are kept in networks of their own here"
+			}
+			return isCluster(t)
+		},
+		Missing: func() string {
+			if err := broker.NetworkAvailable(); err != nil {
+				return err.Error()
+			}
+			return ""
+		},
+		Run: leaderPartition,
+	}
+}
+
+func leaderPartition(ctx context.Context, s Scene) error {
+	if err := s.Broker().AwaitReplicas(ctx, s.QueueURL("")); err != nil {
+		return err
+	}
+	leader, _, err := roles(ctx, s)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(leader.URL())
+	if err != nil {
+		return err
+	}
+	producer, err := replicatedLoad(ctx, s, s.QueueURL(u.Host))
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	s.Asked()
+	if err := s.Broker().CutOff(leader); err != nil {
+		return err
+	}
+	defer s.Broker().Rejoin()
+	if _, err := s.Broker().AwaitLeader(ctx, s.QueueURL(""), leader); err != nil {
+		return err
+	}
+	s.Note("led by another node after %.1fs", time.Since(began).Seconds())
+	if err := pass(ctx, apart-time.Since(began)); err != nil {
+		return err
+	}
+	s.Broker().Rejoin()
+	if err := s.Broker().AwaitReplicas(ctx, s.QueueURL("")); err != nil {
+		return err
+	}
+	// The fault ends only as the old leader learns that it is none: until then it
+	// may have confirmed what it then had to throw away.
+	s.Confirmed()
+	s.Facts().Window = (time.Since(began) + 200*time.Millisecond).Milliseconds()
+	return rejoined(ctx, s, producer)
+}
