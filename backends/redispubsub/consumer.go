@@ -86,9 +86,11 @@ func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
 	background, c.stop = context.WithCancel(context.Background())
 	err := q.Children.Add(c)
 	if err == nil {
-		if err = c.subscribe(ctx); err != nil {
+		var early []item
+		if early, err = c.subscribe(ctx); err != nil {
 			err = fmt.Errorf("redis-pubsub consumer: subscribe: %w", err)
 		}
+		c.putAll(early)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -102,11 +104,24 @@ func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
 	return c, nil
 }
 
-// subscribe returns once the server has confirmed it. go-redis' own Subscribe
-// does not wait for that, and swallows its error.
-func (c *consumer) subscribe(ctx context.Context) error {
-	sub := c.client.Subscribe(ctx, c.q.channel)
-	_, err := sub.ReceiveTimeout(ctx, c.q.Timeout)
+// subscribe returns once the server has confirmed it, with what came from one
+// channel before another was confirmed. go-redis' own Subscribe does not wait for
+// that, and swallows its error.
+func (c *consumer) subscribe(ctx context.Context) (early []item, err error) {
+	sub := c.client.Subscribe(ctx, c.q.channels...)
+	if len(c.q.patterns) > 0 {
+		err = sub.PSubscribe(ctx, c.q.patterns...)
+	}
+	for open := len(c.q.channels) + len(c.q.patterns); open > 0 && err == nil; {
+		var v any
+		v, err = sub.ReceiveTimeout(ctx, c.q.Timeout)
+		switch v := v.(type) {
+		case *redis.Subscription:
+			open--
+		case *redis.Message:
+			early = append(early, item{payload: v.Payload})
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && c.closed {
@@ -114,10 +129,10 @@ func (c *consumer) subscribe(ctx context.Context) error {
 	}
 	if err != nil {
 		_ = sub.Close() // err says more
-		return err
+		return nil, err
 	}
 	c.sub = sub
-	return nil
+	return early, nil
 }
 
 // listen puts what comes into the buffer, and never waits for room in it.
@@ -154,7 +169,7 @@ func (c *consumer) again(ctx context.Context, cause error) {
 	lost := time.Now()
 	_ = c.sub.Close() // it is broken
 	for failures := 0; ; {
-		err := c.subscribe(ctx)
+		early, err := c.subscribe(ctx)
 		if err == nil {
 			gap := time.Since(lost)
 			c.mu.Lock()
@@ -162,12 +177,19 @@ func (c *consumer) again(ctx context.Context, cause error) {
 			c.sum.Gap += gap
 			c.mu.Unlock()
 			c.put(item{loss: &LossError{Gap: gap, Cause: cause}})
+			c.putAll(early)
 			return
 		}
 		failures++
 		if !redisconn.Sleep(ctx.Done(), redisconn.Backoff(failures)) {
 			return
 		}
+	}
+}
+
+func (c *consumer) putAll(items []item) {
+	for _, i := range items {
+		c.put(i)
 	}
 }
 

@@ -9,15 +9,26 @@
 // settles in this process and never fails, Nack is queue.ErrUnsupported. A
 // consumer is returned once the server has confirmed its subscription.
 //
+// With route=key the queue is many channels, one for each key. A consumer hears all
+// of them by a pattern, or those that bind names: several channels, or patterns,
+// which Redis matches one by one against every message. A message that matches two
+// of them is heard twice, as Redis has it.
+//
 // # URL
 //
 //	redis+pubsub://[user:password@]host[:6379][/db]?queue=orders
 //
 //	queue=NAME      the channel is pubsub:DB:{NAME}; required. Channels know no
 //	                databases, so the number is part of the name
+//	route=key       the channel is pubsub:DB:{NAME}:KEY, by the message's key; default
+//	                queue: one channel for all
+//	bind=A,B*,...   with route=key: the keys that consumers hear, or patterns of them,
+//	                with *, ?, [ and \ as in PSUBSCRIBE; default *, all
 //	buffer=N        messages a consumer holds for Receive, 1 to 1000000; default 8192
 //	pipeline=N      most messages of concurrent publishes in one round trip; default 512
 //	timeout=D       to connect, and for an answer; default 3s
+//	retries=N       go-redis sends a command that failed again, up to so often, and
+//	                says nothing of it; 0 to 10, default 0. See Crash behaviour
 //	preset=latency  buffer=1024
 //	preset=throughput  buffer=100000
 //
@@ -36,15 +47,20 @@
 // server's output buffer for this client, and when that is full (32 MB, or 8 MB
 // for a minute) the server drops the client with all that is in it.
 //
+// With retries go-redis sends a publish whose reply was lost again, and it is heard
+// twice.
+//
 // go-redis logs a failed dial to standard error. Its logger belongs to the whole
 // process, so this package leaves it alone; a program may call redis.SetLogger.
 package redispubsub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -55,8 +71,11 @@ import (
 
 type pubsub struct {
 	*redisconn.Base
-	channel string
-	buffer  int
+	channel  string
+	routed   bool     // channel is the beginning of many
+	channels []string // that consumers subscribe to
+	patterns []string
+	buffer   int
 }
 
 // Open opens the queue that u names. It verifies that the server answers.
@@ -66,13 +85,29 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		"latency":    {"buffer": "1024"},
 		"throughput": {"buffer": "100000"},
 	})
-	q := &pubsub{buffer: p.Int("buffer", 8192, 1, 1_000_000)}
+	q := &pubsub{buffer: p.Int("buffer", 8192, 1, 1_000_000), routed: p.OneOf("route", "queue", "key") == "key"}
+	bind := p.String("bind", "")
+	if bind != "" && !q.routed {
+		return nil, fmt.Errorf("parameter bind=%q: want route=key as well, without it there is one channel for all", bind)
+	}
 	var err error
 	// How the server keeps its data does not matter here, whether it answers does.
 	if q.Base, err = redisconn.Open(ctx, "redis-pubsub", u, p); err != nil {
 		return nil, err
 	}
 	q.channel = fmt.Sprintf("pubsub:%d:{%s}", q.DB, q.Name)
+	if !q.routed {
+		q.channels = []string{q.channel}
+		return q, nil
+	}
+	q.channel += ":"
+	for _, key := range strings.Split(cmp.Or(bind, "*"), ",") {
+		if strings.ContainsAny(key, `*?[\`) {
+			q.patterns = append(q.patterns, q.channel+key)
+		} else {
+			q.channels = append(q.channels, q.channel+key)
+		}
+	}
 	return q, nil
 }
 
@@ -85,6 +120,7 @@ func (q *pubsub) Capabilities() queue.Capabilities {
 		Broadcast:     true,
 		OrderedPerKey: true,
 		Shared:        true,
+		Routing:       q.routed,
 	}
 }
 
@@ -111,7 +147,12 @@ var _ queue.ReceiverCounter = counted{}
 func (q *pubsub) commands(msgs []queue.Message) []*redis.IntCmd {
 	cmds, args := make([]*redis.IntCmd, len(msgs)), make([]any, 0, 3*len(msgs))
 	for i, v := range redisconn.Envelopes(msgs) {
-		args = append(args, "publish", &q.channel, v)
+		channel := &q.channel
+		if q.routed {
+			one := q.channel + msgs[i].Key
+			channel = &one
+		}
+		args = append(args, "publish", channel, v)
 		cmds[i] = redis.NewIntCmd(context.Background(), args[3*i:]...)
 	}
 	return cmds
