@@ -185,6 +185,8 @@ func (c *cluster) kafkaTopic(ctx context.Context, queueURL string, see func(node
 	return last
 }
 
+// kafkaLeader goes by what most nodes say: one that is cut off does not know that
+// it was replaced.
 func (c *cluster) kafkaLeader(ctx context.Context, queueURL string) (int, error) {
 	leads := make([]int, clusterNodes+1)
 	err := c.kafkaTopic(ctx, queueURL, func(_ int, t kafka.Topic) bool {
@@ -193,7 +195,7 @@ func (c *cluster) kafkaLeader(ctx context.Context, queueURL string) (int, error)
 				leads[p.Leader.ID]++
 			}
 		}
-		return true
+		return false
 	})
 	if err != nil {
 		return 0, err
@@ -213,10 +215,15 @@ func (c *cluster) kafkaLeader(ctx context.Context, queueURL string) (int, error)
 // kafkaWhole asks all nodes, since one may still tell what was true before.
 func (c *cluster) kafkaWhole(ctx context.Context, queueURL string) error {
 	asked := 0
+	leaders := map[int]int{}
 	var missing error
 	err := c.kafkaTopic(ctx, queueURL, func(node int, t kafka.Topic) bool {
 		asked++
 		for _, p := range t.Partitions {
+			if before, ok := leaders[p.ID]; ok && before != p.Leader.ID {
+				missing = fmt.Errorf("the nodes do not agree on who leads partition %d", p.ID)
+			}
+			leaders[p.ID] = p.Leader.ID
 			if len(p.Isr) != clusterNodes {
 				missing = fmt.Errorf("partition %d has %d of %d replicas in sync, says node %d", p.ID, len(p.Isr), clusterNodes, node+1)
 			}

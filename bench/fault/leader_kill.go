@@ -110,7 +110,9 @@ func nodeKill(ctx context.Context, s Scene, strike func(ctx context.Context, lea
 	if _, err := s.Broker().AwaitLeader(ctx, s.QueueURL(""), victim); err != nil {
 		return err
 	}
-	s.Note("led by another node after %.1fs", time.Since(began).Seconds())
+	if victim == leader {
+		s.Note("led by another node after %.1fs", time.Since(began).Seconds())
+	}
 	if err := pass(ctx, time.Second); err != nil { // the survivors serve
 		return err
 	}

@@ -50,13 +50,15 @@ func NewPublisher[T any](ctx context.Context, b *Base, encode func([]queue.Messa
 		return nil, err
 	}
 	p := &Publisher[T]{encode: encode, client: b.Client(2), children: &b.Children}
+	// No caller's context: the round trip is everybody's. The client's timeouts
+	// bound it.
+	ctx = context.Background()
 	if b.Wait > 0 {
 		p.client.AddHook(replicated{p.client, b.Wait, b.Timeout / 3})
+		ctx = context.WithValue(ctx, waits{}, true)
 	}
 	p.shared = NewCoalescer(b.pipeline, size, func(items []T, results []Sent) {
-		// No caller's context: the round trip is everybody's. The client's
-		// timeouts bound it.
-		send(context.Background(), p.client, items, results)
+		send(ctx, p.client, items, results)
 	})
 	if err := b.Children.Add(p); err != nil {
 		return nil, errors.Join(err, p.Close())

@@ -19,14 +19,23 @@ type replicated struct {
 	limit  time.Duration // that the server waits; below the client's patience for an answer
 }
 
+// waits marks the context of a publisher's writes: go-redis sets its connections
+// up by commands that pass the same hooks.
+type waits struct{}
+
+func marked(ctx context.Context) bool { return ctx.Value(waits{}) == true }
+
 // DialHook implements redis.Hook.
 func (r replicated) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
 // ProcessHook implements redis.Hook.
-func (r replicated) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+func (r replicated) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !marked(ctx) {
+			return next(ctx, cmd)
+		}
 		pipe := r.client.Pipeline()
 		_ = pipe.Process(ctx, cmd) // only queues it
 		_, _ = pipe.Exec(ctx)      // the command has its own error
@@ -37,6 +46,10 @@ func (r replicated) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 // ProcessPipelineHook implements redis.Hook.
 func (r replicated) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if !marked(ctx) {
+			return next(ctx, cmds)
+		}
+		ctx = context.WithValue(ctx, waits{}, false)
 		wait := redis.NewIntCmd(ctx, "wait", r.needed, r.limit.Milliseconds())
 		err := next(ctx, append(cmds[:len(cmds):len(cmds)], wait))
 		var missing error
