@@ -80,10 +80,10 @@ func (q *rabbitQueue) administer(ctx context.Context, op string, do func(*amqp.C
 	return err
 }
 
-// declare makes the exchange, the group's queue and the binding. Each is a
+// declare makes the exchange, the group's queue and its bindings. Each is a
 // no-op where it exists.
 func (c config) declare(ch *amqp.Channel) error {
-	if err := ch.ExchangeDeclare(c.exchange, amqp.ExchangeFanout, true, false, false, false, nil); err != nil {
+	if err := ch.ExchangeDeclare(c.exchange, c.exchangeKind, true, false, false, false, nil); err != nil {
 		return err
 	}
 	args := amqp.Table{amqp.QueueTypeArg: c.kind}
@@ -97,5 +97,10 @@ func (c config) declare(ch *amqp.Channel) error {
 	if _, err := ch.QueueDeclare(c.queue, true, false, false, false, args); err != nil {
 		return err
 	}
-	return ch.QueueBind(c.queue, "", c.exchange, false, nil)
+	for _, key := range c.bindings {
+		if err := ch.QueueBind(c.queue, key, c.exchange, false, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,5 +1,5 @@
-// Package rabbitmq is a queue on RabbitMQ: a fanout exchange, one durable queue
-// per consumer group, publisher confirms, and acks by hand.
+// Package rabbitmq is a queue on RabbitMQ: an exchange, one durable queue per
+// consumer group, publisher confirms, and acks by hand.
 //
 // # Delivery
 //
@@ -7,6 +7,15 @@
 // queue QUEUE.GROUP bound to it, declared by Open: groups each get everything,
 // consumers of one group compete. A message published before a group was first
 // opened is not seen by that group.
+//
+// The exchange is a fanout, which copies every message to every group's queue;
+// exchange= makes it another one. A direct exchange routes every message by the
+// queue's name, so that each group still gets everything, or with route=key by the
+// message's key: a group then gets the keys that it is bound to, and a key that no
+// group is bound to is unroutable. A topic exchange always routes by the key, and
+// bindings are patterns over its words, which dots divide: * is one word, # any
+// number of them. Bindings of a group add up over all that open it, and last until
+// its queue is deleted; of several that match a message each queue gets one copy.
 //
 // A nil Publish means that the broker confirmed every message and routed it to
 // at least one group's queue. Messages are published as mandatory, so a message
@@ -57,6 +66,10 @@
 //
 //	queue            name of the exchange; default "orders"
 //	group            consumer group; default "workers"
+//	exchange         fanout (default), direct or topic; an exchange that exists keeps its own
+//	route            with exchange=direct: queue (default), or key, which needs bind
+//	bind             A,B.*,...: what the group's queue is bound to, where messages are routed by key;
+//	                 default with exchange=topic: #, everything
 //	type             classic (default) or quorum
 //	members          nodes that have a new quorum queue, 1 to 99; default the broker's own, 3. A message
 //	                 is confirmed once most of them have it on disk

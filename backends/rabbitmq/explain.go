@@ -48,5 +48,14 @@ func (c config) explain(err error) error {
 		what = "type"
 		next = fmt.Sprintf("open it with type=%s, %s", found, next)
 	}
+	if m[2] == "exchange" && what == "type" {
+		next = fmt.Sprintf("open it with exchange=%s, %s", found, next)
+	}
+	switch what {
+	case amqp.QueueMaxLenArg:
+		what = "max-length"
+	case amqp.QueueOverflowArg:
+		what = "overflow"
+	}
 	return fmt.Errorf("rabbitmq: %s %q exists with %s %s: %s: %w", m[2], m[3], what, found, next, err)
 }

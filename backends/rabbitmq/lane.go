@@ -15,6 +15,7 @@ type item struct {
 	call       *call
 	index      int
 	publishing amqp.Publishing
+	route      string // the routing key
 }
 
 // lane owns one channel: run is the only goroutine that publishes on it, for
@@ -135,7 +136,7 @@ func (l *lane) publish(it item) {
 		it.publishing.CorrelationId = o.number
 	}
 	var err error
-	o.confirm, err = l.ch.PublishWithDeferredConfirm(l.p.q.exchange, "", l.p.q.confirm, false, it.publishing)
+	o.confirm, err = l.ch.PublishWithDeferredConfirm(l.p.q.exchange, it.route, l.p.q.mandatory, false, it.publishing)
 	switch {
 	case err != nil:
 		// Some of it, or all, may have left.

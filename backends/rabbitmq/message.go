@@ -24,6 +24,8 @@ func (q *rabbitQueue) encode(m queue.Message) (amqp.Publishing, error) {
 		return amqp.Publishing{}, errors.New("a message without an id")
 	case len(m.ID) > maxShort:
 		return amqp.Publishing{}, fmt.Errorf("an id of %d bytes: AMQP allows %d", len(m.ID), maxShort)
+	case q.routed && len(m.Key) > maxShort:
+		return amqp.Publishing{}, fmt.Errorf("message %s: a key of %d bytes: AMQP routes by %d at most", m.ID, len(m.Key), maxShort)
 	}
 	p := amqp.Publishing{MessageId: m.ID, Body: m.Body, DeliveryMode: amqp.Persistent}
 	if !q.persistent {

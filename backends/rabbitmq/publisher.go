@@ -72,7 +72,7 @@ func (p *publisher) Publish(ctx context.Context, msgs ...queue.Message) error {
 			continue
 		}
 		select {
-		case p.lanes[p.laneOf(m.Key)].in <- item{call: c, index: i, publishing: out}:
+		case p.lanes[p.laneOf(m.Key)].in <- item{call: c, index: i, publishing: out, route: p.q.routeOf(m)}:
 		case <-ctx.Done():
 			return c.leave(ctx.Err())
 		case <-timer.C:

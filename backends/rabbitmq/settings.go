@@ -22,6 +22,9 @@ const settleTime = 2 * time.Second
 type config struct {
 	target         // where the broker is
 	exchange       string
+	exchangeKind   string   // fanout, direct or topic
+	routed         bool     // by the message's key
+	bindings       []string // of the group's queue
 	queue          string
 	kind           string // the broker's x-queue-type
 	persistent     bool
@@ -60,6 +63,7 @@ func parse(u *url.URL) (config, error) {
 	c.maxLength = p.Int("max-length", 0, 1, 1_000_000_000)
 	c.overflow = p.OneOf("overflow", amqp.QueueOverflowDropHead, amqp.QueueOverflowRejectPublish)
 	c.queue = c.exchange + "." + p.Name("group", "workers")
+	routeErr := c.parseRoute(p)
 	settle := time.Duration(0)
 	if c.persistent && c.confirm {
 		settle = settleTime
@@ -69,6 +73,8 @@ func parse(u *url.URL) (config, error) {
 		return config{}, err
 	}
 	switch {
+	case routeErr != nil:
+		return config{}, routeErr
 	case strings.HasPrefix(c.exchange, "amq."):
 		return config{}, fmt.Errorf("parameter queue=%q: names that begin with \"amq.\" belong to the broker", c.exchange)
 	case len(c.queue) > maxShort:
@@ -113,6 +119,7 @@ func (c config) capabilities(version string) queue.Capabilities {
 		Stored:        true,
 		Durable:       c.persistent && c.confirm,
 		Shared:        true,
+		Routing:       c.routed,
 		Bounded:       c.rejects(),
 		DropsOldest:   c.maxLength > 0 && !c.rejects(),
 	}
