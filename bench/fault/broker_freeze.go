@@ -36,7 +36,7 @@ func freeze(ctx context.Context, s Scene) error {
 	if err != nil {
 		return err
 	}
-	if loaded, err := underLoad(ctx, s); !loaded {
+	if err := whilePublishing(ctx, s); err != nil {
 		return err
 	}
 	s.Facts().Pops = 1 // the one consumer's: its client gives up, and the broker pops for it all the same

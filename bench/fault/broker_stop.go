@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // BrokerStop is BrokerKill by SIGTERM, which a broker can answer by writing what
@@ -19,6 +20,7 @@ func BrokerStop() Fault {
 				return err
 			}
 			s.Asked()
+			began := time.Now()
 			err := s.Broker().Terminate(ctx)
 			if ctx.Err() != nil {
 				return errors.Join(err, undo(ctx, s.Broker().Restart))
@@ -27,6 +29,7 @@ func BrokerStop() Fault {
 				s.Invalid("%v", err)
 			}
 			s.Confirmed()
+			s.Note("it ended %.1f s after SIGTERM", time.Since(began).Seconds())
 			return restarted(ctx, s)
 		},
 	}

@@ -13,19 +13,16 @@ func ProducerKill() Fault {
 		Name:    "producer-kill",
 		Summary: "a producer gets SIGKILL under load: nobody knows what became of what it sent last",
 		Run: func(ctx context.Context, s Scene) error {
-			n := s.Target().Messages
-			own := &Producer{Count: n}
+			own := &Producer{Count: s.Target().Messages}
 			if s.Target().Broker == "" {
-				// Handlers half as fast as the load, so that there is a backlog to lose;
-				// and early, while it still publishes.
+				// Handlers half as fast as the load, so that there is a backlog to lose.
 				slow := &Consumer{HandleDelay: time.Duration(4 / s.Target().Rate * float64(time.Second))}
-				_, err := killProducer(ctx, s, Role{Producer: own, Consumer: slow, Victim: true}, n/4)
-				return err
+				return killProducer(ctx, s, Role{Producer: own, Consumer: slow, Victim: true})
 			}
 			if _, err := s.Start(ctx, Role{Consumer: &Consumer{}}); err != nil {
 				return err
 			}
-			if killed, err := killProducer(ctx, s, Role{Producer: own, Victim: true}, n); !killed {
+			if err := killProducer(ctx, s, Role{Producer: own, Victim: true}); err != nil {
 				return err
 			}
 			s.Healed()
@@ -40,20 +37,19 @@ func ProducerKill() Fault {
 	}
 }
 
-// killProducer reports whether the producer was killed in the middle of its load,
-// after a part of n messages.
-func killProducer(ctx context.Context, s Scene, r Role, n uint64) (bool, error) {
+// killProducer kills a producer in the middle of its load.
+func killProducer(ctx context.Context, s Scene, r Role) error {
 	victim, err := load(ctx, s, r)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if loaded, err := underLoadOf(ctx, s, n); !loaded {
-		return false, err
+	if err := whilePublishing(ctx, s); err != nil {
+		return err
 	}
 	s.Asked()
 	if err := victim.Signal(syscall.SIGKILL); err != nil {
-		return false, err
+		return err
 	}
 	s.Confirmed()
-	return true, nil
+	return nil
 }

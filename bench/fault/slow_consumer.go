@@ -7,8 +7,8 @@ import (
 	"queuelab/queue"
 )
 
-// SlowConsumer lets the handler be ten times slower than the load, so that most of
-// it waits, and has it drained afterwards.
+// SlowConsumer lets the handler be three times slower than the load, so that most
+// of it waits, and has it drained afterwards.
 func SlowConsumer() Fault {
 	return Fault{
 		Name:    "slow-consumer",
@@ -16,10 +16,8 @@ func SlowConsumer() Fault {
 		Trials:  3,
 		Run: func(ctx context.Context, s Scene) error {
 			t := s.Target()
-			// The load takes Messages / (Rate / 2), the handlers five times that, and
-			// 10 s at most.
-			delay := time.Duration(10 / t.Rate * float64(time.Second))
-			slow := &Consumer{HandleDelay: min(delay, 10*time.Second/time.Duration(t.Messages))}
+			// A producer has one message every 2 / Rate.
+			slow := &Consumer{HandleDelay: time.Duration(6 / t.Rate * float64(time.Second))}
 			own := &Producer{Count: t.Messages}
 			consumer, producer := Role{Consumer: slow}, Role{Producer: own}
 			if t.Broker == "" {

@@ -15,19 +15,24 @@ func load(ctx context.Context, s Scene, r Role) (Node, error) {
 }
 
 // underLoad waits until this trial's share of the messages has been delivered,
-// between a quarter and three quarters. It reports false where the trial ends
-// here: no load, no proof.
+// between a quarter and three quarters, and so until consumers are at work. It
+// reports false where the trial ends here: no load, no proof.
 func underLoad(ctx context.Context, s Scene) (bool, error) {
-	return underLoadOf(ctx, s, s.Target().Messages)
-}
-
-// underLoadOf is underLoad with only n of them.
-func underLoadOf(ctx context.Context, s Scene, n uint64) (bool, error) {
-	if err := s.Delivered(ctx, int64(float64(n)*(0.25+s.Moment()/2))); err != nil {
+	n := float64(s.Target().Messages)
+	if err := s.Delivered(ctx, int64(n/4+s.Moment()*n/2)); err != nil {
 		s.Invalid("%v", err)
 		return false, ctx.Err()
 	}
 	return true, nil
+}
+
+// whilePublishing waits for this trial's share of the time that a producer with
+// its own rate needs for the messages, between a quarter and three quarters of
+// it: consumers that lag behind do not put it off until all is published.
+func whilePublishing(ctx context.Context, s Scene) error {
+	t := s.Target()
+	all := float64(t.Messages) / (t.Rate / 2) * float64(time.Second)
+	return pass(ctx, time.Duration(all*(0.25+s.Moment()/2)))
 }
 
 // pass lets an outage last.
