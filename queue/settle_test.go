@@ -157,6 +157,7 @@ func TestLossy(t *testing.T) {
 		"AtMostOnce":                  {func(c *queue.Capabilities) { c.Guarantee = queue.AtMostOnce }, true},
 		"NotDurable":                  {func(c *queue.Capabilities) { c.Durable = false }, true},
 		"ConfirmedByMemoryOnly":       {func(c *queue.Capabilities) { c.Confirm = queue.ConfirmMemory }, true},
+		"DropsTheOldest":              {func(c *queue.Capabilities) { c.DropsOldest = true }, true},
 	} {
 		caps := safe
 		c.change(&caps)

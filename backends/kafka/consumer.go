@@ -31,14 +31,16 @@ type consumer struct {
 	space  chan struct{} // signalled when any buffer wants more; nil: each partition has its own
 	wake   chan struct{} // for Receive: look again
 	shut   sync.Once
+	taken  []*queue.Delivery // with commit=before: by a Receive that did not return them; only for Receive
 
-	mu      sync.Mutex // guards everything below, and the generations
-	closed  bool
-	current *generation // the last one that began; nil before the first
-	dealt   *answer     // comes when the next one begins
-	failure error       // what Receive is to report
-	told    time.Time   // when it last did
-	turn    int         // the partition that is first in the next Receive
+	mu       sync.Mutex // guards everything below, and the generations
+	closed   bool
+	current  *generation       // the last one that began; nil before the first
+	dealt    *answer           // comes when the next one begins
+	failure  error             // what Receive is to report
+	told     time.Time         // when it last did
+	returned []*queue.Delivery // with commit=poll: since the last Receive began
+	turn     int               // the partition that is first in the next Receive
 }
 
 // newConsumer begins to join the group.
@@ -59,6 +61,9 @@ func newConsumer(q *topicQueue) (*consumer, error) {
 		return nil, fmt.Errorf("kafka: consumer: %w", err)
 	}
 	c.member = member
+	if q.periodic() {
+		c.work.Go(c.tick)
+	}
 	return c, nil
 }
 
@@ -136,6 +141,17 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 	if max < 1 {
 		return nil, fmt.Errorf("kafka: receive at most %d: want at least 1", max)
 	}
+	switch c.q.commit {
+	case commitBefore:
+		return c.receiveBefore(ctx, max)
+	case commitPoll:
+		c.polled()
+	}
+	return c.await(ctx, max)
+}
+
+// await waits for deliveries, or a failure.
+func (c *consumer) await(ctx context.Context, max int) ([]*queue.Delivery, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -168,6 +184,7 @@ func (c *consumer) look(max int) (ds []*queue.Delivery, later time.Duration, err
 	if g := c.current; g != nil {
 		if ds = g.take(max, c.turn); ds != nil {
 			c.turn++
+			c.handedOut(ds)
 			return ds, 0, nil
 		}
 	}
@@ -184,6 +201,9 @@ func (c *consumer) look(max int) (ds []*queue.Delivery, later time.Duration, err
 // Ack implements queue.Consumer. What nil means for a delivery beyond an
 // unsettled one is in the package doc.
 func (c *consumer) Ack(ctx context.Context, ds ...*queue.Delivery) error {
+	if c.q.commit != commitAfter {
+		return queue.Settle(ds, c.handled)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -277,6 +297,9 @@ func (c *consumer) Close() error {
 	c.closed = true
 	c.mu.Unlock()
 	c.shut.Do(func() {
+		if c.q.periodic() {
+			c.commitReturned()
+		}
 		c.cancel()
 		c.member.leave()
 		c.work.Wait()

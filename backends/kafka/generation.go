@@ -130,6 +130,9 @@ func (p *assigned) goesOn(offset int64) bool {
 func (g *generation) end() {
 	g.c.mu.Lock()
 	g.stopped = true
+	if g.c.q.periodic() {
+		g.commitDone() // what Receive has returned is nobody's to get again
+	}
 	g.c.mu.Unlock()
 	limit := time.NewTimer(min(g.c.q.session/4, time.Second))
 	defer limit.Stop()

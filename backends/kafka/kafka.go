@@ -35,8 +35,8 @@
 //   - auto: a timer commits what Receive has returned, as kafka-go's Reader with
 //     a CommitInterval does. A killed consumer loses what it held at the last
 //     tick, and what was done since the last tick comes again.
-//   - poll: a Receive commits what those before it returned, once the interval has
-//     passed, as Java's automatic commit does. Whoever handles what one Receive
+//   - poll: the timer commits only what was acked, and what was returned before the
+//     last Receive began, as Java's automatic commit does. Whoever handles what one Receive
 //     returned before the next one loses nothing by a kill; whoever hands it to
 //     other goroutines does.
 //
@@ -44,6 +44,12 @@
 //
 // There is no Nack, attempts are not counted, and there is no broker-side
 // dead-letter destination.
+//
+// The queue is a queue.Replayer: what a group has committed is no matter to it, and
+// how long messages are kept is the topic's retention. An offset is written OFFSET,
+// for every partition, or PARTITION:OFFSET,..., for those that are named and no
+// others. A replay that comes after what retention has removed begins with the
+// oldest message that is left.
 //
 // A publish is rejected where Kafka certainly did not store it: the broker
 // cannot be reached, or it says so before it appends (too large, not enough
@@ -167,6 +173,7 @@ func (q *topicQueue) Capabilities() queue.Capabilities {
 		Durable:       q.acks != 0,
 		Shared:        true,
 		LeaseFenced:   true,
+		Replay:        true,
 	}
 	if q.commit != commitAfter {
 		caps.Guarantee, caps.AckConfirmed, caps.LeaseFenced = queue.AtMostOnce, false, false

@@ -158,7 +158,7 @@ func TestAPlaceIsNeverOutsideThePartition(t *testing.T) {
 }
 
 func TestAnAckOfSomebodyElsesDeliveryIsAnError(t *testing.T) {
-	c := &consumer{q: &topicQueue{settings: settings{timeout: time.Second}}, dealt: newAnswer()}
+	c := &consumer{q: &topicQueue{settings: settings{timeout: time.Second, commit: commitAfter}}, dealt: newAnswer()}
 	d := queue.NewDelivery(queue.Message{ID: "1"}, 0, nil)
 	if err := c.Ack(t.Context(), d); err == nil || errors.Is(err, queue.ErrLeaseLost) {
 		t.Errorf("got %v, want an error that is not ErrLeaseLost", err)

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// Most cases wait for Kafka's own clocks, not for a processor.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	brokertest.Main(m)

@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/url"
 	"strings"
@@ -13,7 +14,14 @@ import (
 	"queuelab/queue"
 )
 
-func TestMain(m *testing.M) { brokertest.Main(m) }
+// TestMain has more cases run at a time than there are processors: they wait for
+// what must not come more than they work.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil { // before the command line, which wins
+		panic(err)
+	}
+	brokertest.Main(m)
+}
 
 func lab(t testing.TB) *broker.Broker {
 	t.Helper()

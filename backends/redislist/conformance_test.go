@@ -20,7 +20,12 @@ func TestConformance(t *testing.T) {
 		h.Crash, h.Freeze = nil, nil // the other settings do that
 		queuetest.Run(t, h)
 	})
-	for _, setting := range []string{"no-persistence", "aof-everysec", "aof-always"} {
+	t.Run("client-retries", func(t *testing.T) {
+		h := backend.Harness(brokertest.Start(t, "redis", "no-persistence"), "retries=3", 200*time.Millisecond)
+		h.Crash, h.Freeze = nil, nil
+		queuetest.Run(t, h)
+	})
+	for _, setting := range []string{"no-persistence", "rdb", "aof-no", "aof-everysec", "aof-always"} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel() // each has a server of its own
 			queuetest.Run(t, backend.Harness(brokertest.Start(t, "redis", setting), "", 200*time.Millisecond))

@@ -123,7 +123,11 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 	}
 	all, ds := make([]queue.Delivery, len(es)), make([]*queue.Delivery, len(es))
 	for i, e := range es {
-		all[i].Init(e.message, e.attempt, e)
+		attempt := e.attempt
+		if c.q.noAck {
+			attempt = 0
+		}
+		all[i].Init(e.message, attempt, e)
 		ds[i] = &all[i]
 	}
 	return ds, nil

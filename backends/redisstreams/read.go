@@ -60,8 +60,11 @@ func (c *consumer) next(most int) ([]*entry, error) {
 	}
 	// Less than a millisecond would become 0, which is for ever.
 	block := max(min(redisconn.Block, time.Until(c.nextClaim)), time.Millisecond)
-	reply, err := c.session.Do("xreadgroup", "group", c.q.group, c.name, "count", most,
-		"block", block.Milliseconds(), "streams", c.q.stream, c.q.hints(c.q.group), ">", ">")
+	args := []any{"xreadgroup", "group", c.q.group, c.name, "count", most, "block", block.Milliseconds()}
+	if c.q.noAck {
+		args = append(args, "noack")
+	}
+	reply, err := c.session.Do(append(args, "streams", c.q.stream, c.q.hints(c.q.group), ">", ">")...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +93,7 @@ func (c *consumer) reread(most int) ([]*entry, error) {
 	} else {
 		c.rereadAt = "(" + r.cursor
 	}
-	return c.admit(r.entries, held, r.gone)
+	return c.claimed(r.entries, held, r.gone)
 }
 
 // takeOver claims what has been idle for longer than a lease. Every second lease
@@ -104,7 +107,7 @@ func (c *consumer) takeOver(most int) ([]*entry, error) {
 	if c.cursor = r.cursor; c.cursor == "0-0" {
 		c.nextClaim = time.Now().Add(c.q.claim / 2)
 	}
-	return c.admit(r.entries, held, r.gone)
+	return c.claimed(r.entries, held, r.gone)
 }
 
 // take takes what was given back.
@@ -115,7 +118,31 @@ func (c *consumer) take(most int, hints []any) ([]*entry, error) {
 		return nil, err
 	}
 	c.moreFreed = len(r.entries)+r.gone >= most
-	return c.admit(r.entries, nil, r.gone)
+	return c.claimed(r.entries, nil, r.gone)
+}
+
+// claimed admits entries that are pending under this consumer's name. Without
+// acks the broker forgets them first; those that it may not have forgotten are
+// read again.
+func (c *consumer) claimed(es []*entry, held map[string]bool, gone int) ([]*entry, error) {
+	kept, err := c.admit(es, held, gone)
+	if !c.q.noAck || len(kept) == 0 {
+		return kept, err
+	}
+	ctx, cancel := c.q.Within()
+	defer cancel()
+	if ackErr := c.client.XAck(ctx, c.q.stream, c.q.group, idsOf(kept)...).Err(); ackErr != nil {
+		return nil, ackErr
+	}
+	return kept, err
+}
+
+func idsOf(es []*entry) []string {
+	ids := make([]string, len(es))
+	for i, e := range es {
+		ids[i] = e.id
+	}
+	return ids
 }
 
 // held is what this consumer holds now. An entry that a script still finds
@@ -148,7 +175,9 @@ func (c *consumer) admit(es []*entry, held map[string]bool, gone int) ([]*entry,
 			useless = append(useless, e.id)
 			foreign++
 		default:
-			c.hand[e.id] = e
+			if !c.q.noAck { // otherwise nobody holds it for us
+				c.hand[e.id] = e
+			}
 			kept = append(kept, e)
 		}
 	}

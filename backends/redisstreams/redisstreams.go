@@ -30,6 +30,10 @@
 // drops the oldest, read or not, and is accepted like any other. Nobody is told but
 // a consumer that had a dropped one pending.
 //
+// The queue is a queue.Replayer: a replay reads what is on the stream, whatever a
+// group has acked, until it is trimmed: trim=0s, in all that open the queue, keeps
+// everything. An offset is an entry's id, as 1700000000000-0.
+//
 // # URL
 //
 //	redis+streams://[user:password@]host[:6379][/db]?queue=orders
@@ -155,6 +159,7 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		Durable:       q.Facts.Durable(),
 		Shared:        true,
 		LeaseFenced:   true,
+		Replay:        true,
 		DropsOldest:   q.maxLen > 0,
 	}
 	if q.noAck {

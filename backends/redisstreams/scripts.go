@@ -46,7 +46,8 @@ local function give_back(ids)
 	if #ids == 0 then return end
 	local args = {'XCLAIM', stream, group, '` + released + `', 0}
 	for _, id in ipairs(ids) do args[#args + 1] = id end
-	for _, o in ipairs({'IDLE', 86400000, 'JUSTID'}) do args[#args + 1] = o end
+	-- FORCE is for what was read without acks and is not pending
+	for _, o in ipairs({'IDLE', 86400000, 'FORCE', 'JUSTID'}) do args[#args + 1] = o end
 	redis.call(unpack(args))
 	for _ = 1, math.min(#ids, 100) do
 		redis.call('XADD', hints, 'MAXLEN', '~', 1000, '*', 'n', 1)
@@ -90,6 +91,10 @@ return codes`)
 local codes, mine = owned(3)
 give_back(mine)
 return codes`)
+
+	// unread: ids, of entries that the consumer read without acks and nobody got.
+	unreadScript = redis.NewScript(head + giveBack + `
+give_back({unpack(ARGV, 3)})`)
 
 	// extend: lease in ms, ids. Renews the consumer's name and the leases of the
 	// entries that are still its own, without counting a delivery.

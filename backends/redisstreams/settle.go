@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
@@ -17,11 +19,17 @@ func noSize(*entry) int { return 0 }
 
 // Ack implements queue.Consumer.
 func (c *consumer) Ack(ctx context.Context, ds ...*queue.Delivery) error {
+	if c.q.noAck {
+		return queue.Settle(ds, func([]*queue.Delivery) error { return nil })
+	}
 	return queue.Settle(ds, func(fresh []*queue.Delivery) error { return c.share(ctx, opAck, c.acks, fresh) })
 }
 
 // Nack implements queue.Consumer.
 func (c *consumer) Nack(ctx context.Context, ds ...*queue.Delivery) error {
+	if c.q.noAck {
+		return fmt.Errorf("redis-streams nack with noack=true: %w", queue.ErrUnsupported)
+	}
 	return queue.Settle(ds, func(fresh []*queue.Delivery) error { return c.share(ctx, opNack, c.nacks, fresh) })
 }
 
@@ -170,12 +178,16 @@ func (c *consumer) Close() error {
 		c.closed = true
 		c.mu.Unlock()
 		c.stop()
-		c.puller.Close() // what it returns is in the own pending list, too
+		rest := c.puller.Close() // in the own pending list, too, but for noack
 		c.keeper.Wait()
 		c.acks.Close(c.q.Timeout)
 		c.nacks.Close(c.q.Timeout)
 		ctx, cancel := c.q.Within()
 		defer cancel()
+		var unread error
+		if c.q.noAck {
+			unread = c.unread(ctx, rest)
+		}
 		err := leaveScript.Run(ctx, c.client, c.q.keys(), c.q.group, c.name).Err()
 		if err != nil && isGone(err) {
 			err = nil // there is nothing left to give back
@@ -183,8 +195,26 @@ func (c *consumer) Close() error {
 		if err != nil {
 			err = fmt.Errorf("redis-streams close: unsettled messages come again after %v only: %w", c.q.claim, err)
 		}
-		c.err = errors.Join(err, c.session.Close(), c.client.Close())
+		c.err = errors.Join(unread, err, c.session.Close(), c.client.Close())
 		c.q.Children.Remove(c)
 	})
 	return c.err
+}
+
+// unread gives back what was read without acks and never received, so far as it
+// is still kept.
+func (c *consumer) unread(ctx context.Context, es []*entry) error {
+	ids := idsOf(es)
+	for len(ids) > 0 {
+		n := min(len(ids), scriptIDs)
+		args := []any{c.q.group, c.name}
+		for _, id := range ids[:n] {
+			args = append(args, id)
+		}
+		if err := unreadScript.Run(ctx, c.client, c.q.keys(), args...).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return fmt.Errorf("redis-streams close: %d unreceived messages are lost: %w", len(ids), err)
+		}
+		ids = ids[n:]
+	}
+	return nil
 }

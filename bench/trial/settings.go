@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -45,6 +46,8 @@ func Settings() []Setting {
 		always   = "synced before the reply"
 		aofNo    = "survives a killed Redis; a power cut loses what the kernel had not written back, up to all of it"
 		rdb      = "snapshots: a killed Redis forgets what came after the last"
+
+		threeKafkas = "partitions=1&replication=3&min-insync=2" // one leader to kill
 	)
 	set := func(backend, name, broker, conf, profile, query, promise string) Setting {
 		return Setting{Backend: backend, Name: name, Broker: broker, Conf: conf, Query: query, Profile: profile, Promise: promise}
@@ -99,13 +102,52 @@ func Settings() []Setting {
 		set("nats", "sync-always", "nats", "sync-always", ProfileDiskSync, "", "synced before the answer: sync_interval: always"),
 		set("postgres", "default", "postgres", "default", ProfileDiskSync, "", "a row in a table, SKIP LOCKED; synchronous_commit: the log is synced before the answer"),
 		set("postgres", "async-commit", "postgres", "async-commit", ProfileMemory, "", "a row in a table, SKIP LOCKED; synchronous_commit off: a killed server, or a power cut, forgets up to 0.6 s"),
+		set("kafka-3", "acks-1", "kafka-3", "cluster", ProfileMemory, "acks=1&"+threeKafkas, "three nodes, and the leader alone answers: what its followers have not got dies with it"),
+		set("kafka-3", "acks-all", "kafka-3", "cluster", ProfileDiskAsync, "acks=all&"+threeKafkas, "three nodes, of which two at least have it before the answer: min.insync.replicas=2"),
+		set("rabbitmq-3", "quorum", "rabbitmq-3", "cluster", ProfileDiskSync, "type=quorum&members=3", "three nodes, of which two at least have synced it before the confirm; without two nobody answers"),
+		set("redis-sentinel", "list", "redis-sentinel", "aof-everysec", ProfileAtMostOnce, "", "a master, a replica and three Sentinels: what the replica has not got is lost by a failover"),
+		set("redis-sentinel", "list-min-replicas", "redis-sentinel", "replicated", ProfileAtMostOnce, "", "likewise, and the master refuses writes a second or two after its replica fell silent: what it took until then is lost"),
+		set("redis-sentinel", "list-wait", "redis-sentinel", "aof-everysec", ProfileAtMostOnce, "wait=1", "likewise, and accepted once the replica has it: WAIT 1"),
 	}
+}
+
+// CoreSettings lists those that the suites measure: the guarantees of the queues
+// that people choose between. The others are measured by the crash lab, and
+// where they are asked for by name.
+func CoreSettings() []Setting {
+	core := []string{
+		"memory/bounded", "redis-list/no-persistence", "redis-list/aof-everysec", "redis-list/aof-always", "redis-pubsub/default",
+		"redis-streams/no-persistence", "redis-streams/aof-everysec", "redis-streams/aof-always",
+		"rabbitmq/transient", "rabbitmq/classic", "rabbitmq/quorum", "kafka/acks-0", "kafka/acks-1", "kafka/acks-all",
+	}
+	return slices.DeleteFunc(Settings(), func(s Setting) bool { return !slices.Contains(core, s.String()) })
 }
 
 // SelectSettings returns the settings of a comma-separated list of backends or
 // backend/setting names; "all" and "" are every setting.
-func SelectSettings(list string) ([]Setting, error) {
-	all := Settings()
+func SelectSettings(list string) ([]Setting, error) { return selectFrom(Settings(), list) }
+
+// SelectCore is SelectSettings for the suites: "all" and the name of a backend
+// stand for its core settings, if it has any.
+func SelectCore(list string) ([]Setting, error) {
+	core := CoreSettings()
+	if list == "" || list == "all" {
+		return core, nil
+	}
+	var chosen []Setting
+	for name := range strings.SplitSeq(list, ",") {
+		some, err := selectFrom(core, name)
+		if err != nil {
+			if some, err = SelectSettings(name); err != nil {
+				return nil, err
+			}
+		}
+		chosen = append(chosen, some...)
+	}
+	return chosen, nil
+}
+
+func selectFrom(all []Setting, list string) ([]Setting, error) {
 	if list == "" || list == "all" {
 		return all, nil
 	}

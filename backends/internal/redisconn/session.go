@@ -14,6 +14,7 @@ import (
 type Session struct {
 	client *redis.Client
 	lift   *redis.Client // the block
+	again  bool          // go-redis sends what failed again by itself
 	mu     sync.Mutex
 	conn   *redis.Conn
 	id     atomic.Int64 // 0: none, or the server does not tell
@@ -25,7 +26,21 @@ func NewSession(server Server, client *redis.Client) *Session {
 	// For go-redis a raw command is none that blocks.
 	o := *client.Options()
 	o.ReadTimeout = Block + server.Timeout
-	return &Session{client: redis.NewClient(&o), lift: client}
+	s := &Session{lift: client, again: server.Retries > 0}
+	if s.again {
+		// A connection taken out of the pool is never dialled again by go-redis.
+		o.PoolSize = 1
+		o.OnConnect = func(ctx context.Context, c *redis.Conn) error {
+			id, err := c.ClientID(ctx).Result()
+			s.id.Store(id)
+			if IsReply(err) {
+				err = nil
+			}
+			return err
+		}
+	}
+	s.client = redis.NewClient(&o)
+	return s
 }
 
 // Do sends a command that blocks for Block at most, and returns its reply. An
@@ -38,6 +53,13 @@ func (s *Session) Do(args ...any) (Reply, error) {
 	ctx := context.Background()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	cmd := redis.NewRawCmd(ctx, args...)
+	if s.again {
+		if err := s.client.Process(ctx, cmd); err != nil {
+			return Reply{}, err
+		}
+		return newReply(cmd.Val())
+	}
 	if s.conn == nil {
 		conn := s.client.Conn()
 		id, err := conn.ClientID(ctx).Result()
@@ -48,7 +70,6 @@ func (s *Session) Do(args ...any) (Reply, error) {
 		s.conn = conn
 		s.id.Store(id)
 	}
-	cmd := redis.NewRawCmd(ctx, args...)
 	if err := s.conn.Process(ctx, cmd); err != nil {
 		s.drop()
 		return Reply{}, err
