@@ -123,7 +123,7 @@ func (c *runCmd) Run(e *env) error {
 }
 
 func (c *runCmd) specs() ([]trial.Spec, error) {
-	settings, err := trial.SelectSettings(c.Backends)
+	settings, err := trial.SelectCore(c.Backends)
 	if err != nil {
 		return nil, err
 	}

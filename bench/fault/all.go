@@ -4,10 +4,14 @@ package fault
 func All() []Fault {
 	return []Fault{
 		None(),
-		ConsumerKillOnReceive(), ConsumerKillMidHandle(), ConsumerKillBeforeAck(), ConsumerKillAfterAck(),
+		ConsumerKillOnReceive(), ConsumerKillMidHandle(), ConsumerKillBeforeAck(), ConsumerKillAfterAck(), ZombieConsumer(), SlowConsumer(), ConsumerJoinsLeaves(), Poison(),
+		ProducerKill(),
 		BrokerKill(), BrokerStop(), BrokerFreeze(),
-		ProducerKill(), ZombieConsumer(), SlowConsumer(), ConsumerJoinsLeaves(), Poison(),
+		PowerLoss(), SlowFsync(), DiskFull(),
+		LostReplyPublish(), LostReplyReceive(), Reset(), BlackHoleConsumer(), Latency(), Bandwidth(), IdleClose(),
+		QueueLimit(), MemoryEnd(), Unroutable(), KeyDelete(), GroupDelete(), DelConsumer(), ScriptFlush(), Bell(),
 		DatabaseDown(), DatabaseKill(), CommitReplyLost(),
+		LeaderKill(), FollowerKill(), LeaderPartition(), MajorityLoss(),
 	}
 }
 

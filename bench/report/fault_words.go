@@ -33,7 +33,7 @@ func faultTitles() map[string]text {
 		"group-delete":             say("group deleted"),
 		"script-flush":             say("scripts flushed"),
 		"memory-end":               say("memory at its end"),
-		"bell-lost":                say("bell lost"),
+		"bell":                     say("bell lost"),
 		"leader-kill":              say("leader killed"),
 		"leader-partition":         say("leader cut off"),
 		"majority-loss":            say("majority lost"),

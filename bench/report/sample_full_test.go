@@ -21,7 +21,7 @@ func sampleFull() trial.Result {
 	r.Run.Host.NoiseMicros = &trial.Noise{P50: 62, P99: 240, Max: 3100}
 	r.Run.Host.ClockJumpMillis = 12
 	profiles := map[string]string{}
-	for _, s := range trial.Settings() {
+	for _, s := range trial.CoreSettings() {
 		profiles[s.String()] = s.Profile
 	}
 	order := 0
@@ -42,7 +42,7 @@ func sampleFull() trial.Result {
 			fullSale(c)
 		}
 	}
-	for _, s := range trial.Settings() {
+	for _, s := range trial.CoreSettings() {
 		if s.Backend != "memory" && s.String() != "kafka/acks-all" {
 			r.Cells = append(r.Cells, fullSLO(r, s), fullScaling(r, s, trial.TestScalingConsumers, []int{1, 2, 4, 8, 16}), fullScaling(r, s, trial.TestScalingConnections, []int{1, 2, 4, 8}),
 				fullScaling(r, s, trial.TestScalingPayload, []int{100, 1000, 10_000, 100_000}), fullScaling(r, s, trial.TestScalingBatch, []int{1, 10, 100}))

@@ -37,7 +37,7 @@ func sample() trial.Result {
 		"kafka/acks-1":                 {"at least once", "operating system", 3_300, 42_000},
 		"kafka/acks-all":               {"at least once", "operating system", 3_400, 41_000},
 	}
-	for i, s := range trial.Settings() {
+	for i, s := range trial.CoreSettings() {
 		sh := shapes[s.String()]
 		broker := trial.Broker{Name: s.Broker, Version: map[string]string{"redis": "7.0.15", "rabbitmq": "3.10.8", "kafka": "4.3.1"}[s.Broker]}
 		if s.Broker == "" {

@@ -97,7 +97,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 // specsFor picks cells of the quick suite.
 func specsFor(t *testing.T, settings, test string, faults ...string) []Spec {
 	t.Helper()
-	chosen, err := SelectSettings(settings)
+	chosen, err := SelectCore(settings)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,14 @@ const (
 )
 
 func scheme(backend string) string {
+	switch backend { // on a cluster
+	case "kafka-3":
+		return "kafka"
+	case "rabbitmq-3":
+		return "amqp"
+	case "redis-sentinel":
+		return "redis+list"
+	}
 	for _, b := range backends.All() {
 		if b.Name == backend {
 			return b.Scheme
