@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"queuelab/bench/broker"
 	"queuelab/bench/broker/brokertest"
 	"queuelab/queue"
@@ -153,3 +155,5 @@ func harness(b *broker.Broker, query string) queuetest.Harness {
 		Arrival:    5 * time.Second,
 	}
 }
+
+func answered(said string) answer { return answer{msg: &nats.Msg{Data: []byte(said)}} }

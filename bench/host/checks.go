@@ -39,7 +39,7 @@ func Examine(ctx context.Context, dir string) Report {
 // needs says which settings a broker serves.
 func needs(kind string) string {
 	if kind == "postgres" {
-		return "crash and sale, whose effects are rows in it"
+		return "crash and sale, whose effects are rows in it; postgres"
 	}
 	var backends []string
 	for _, s := range trial.Settings() {
