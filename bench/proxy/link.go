@@ -23,6 +23,7 @@ type link struct {
 	last   time.Time // when something moved
 	due    [2]time.Time
 	broken bool // it has lost bytes, or the end of one side
+	losing *loss
 }
 
 // piece is what was read at once, on its way.
@@ -96,13 +97,17 @@ func (l *link) write(d Direction, to *net.TCPConn, way <-chan piece) {
 			return
 		}
 		if pc.lost != nil {
-			l.reset()
-			l.proxy.count(func(c *Counts) { c.LostReplies++ })
-			close(pc.lost.done)
+			if l.reset() {
+				l.proxy.lost(l)
+			}
 			return
 		}
 	}
-	_ = to.CloseWrite() // it may have gone already
+	select {
+	case <-l.dead: // by a reset, which has no farewell
+	default:
+		_ = to.CloseWrite() // it may have gone already
+	}
 }
 
 // pass decides what becomes of bytes that were read. It reports false where
@@ -129,6 +134,7 @@ func (l *link) pass(d Direction, b []byte) (pc piece, ok bool) {
 	case ToClient:
 		b, _ = l.talk.reply(b, func(request, reply []byte) bool {
 			pc.lost = p.lose(request, reply)
+			l.losing = pc.lost
 			return pc.lost != nil
 		})
 	}

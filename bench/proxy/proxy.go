@@ -242,6 +242,16 @@ func (p *Proxy) lose(request, reply []byte) *loss {
 	return nil
 }
 
+// lost confirms the loss on a link that was reset for it.
+func (p *Proxy) lost(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(l.losing.done)
+	l.losing = nil
+	p.counts.LostReplies++
+	p.tell()
+}
+
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -281,6 +291,9 @@ func (p *Proxy) connect(client *net.TCPConn) {
 	l.run()
 	p.mu.Lock()
 	delete(p.links, l)
+	if l.losing != nil { // something else ended the link: another reply must be lost
+		p.losses = append(p.losses, l.losing)
+	}
 	p.tell()
 	p.mu.Unlock()
 }
