@@ -31,6 +31,7 @@ type container struct {
 	dir     string // holds the compose file and what it mounts
 	env     []string
 	at      int
+	behind  proxied
 	ends    chan string
 	guard   *exec.Cmd
 	pipe    io.Closer // its end makes the guard clear up
@@ -45,7 +46,7 @@ func newContainer(ctx context.Context, k kind, setting string) (_ *container, er
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(1)
+	ports, err := freePorts(3) // for clients; and for those of a proxy, where the broker cares
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +65,12 @@ func newContainer(ctx context.Context, k kind, setting string) (_ *container, er
 	upper := strings.ToUpper(k.name)
 	c := &container{
 		kind: k, docker: docker, dir: dir, at: ports[0], ends: make(chan string, 8),
+		behind:  proxied{target: ports[1], listen: ports[2]},
 		project: fmt.Sprintf("queuelab-%s-%08x", k.name, rand.Uint32()),
 		env: append(os.Environ(),
 			"QUEUELAB_"+upper+"_PORT="+strconv.Itoa(ports[0]),
+			"QUEUELAB_"+upper+"_PROXIED_PORT="+strconv.Itoa(ports[1]),
+			"QUEUELAB_"+upper+"_PROXY_PORT="+strconv.Itoa(ports[2]),
 			"QUEUELAB_"+upper+"_SETTING="+setting),
 	}
 	self, err := os.Executable()
@@ -200,6 +204,13 @@ func (c *container) kill(ctx context.Context) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// terminate lets the engine send SIGTERM, and SIGKILL later. How it ended shows
+// in the exit status only, which Compose does not tell apart.
+func (c *container) terminate(ctx context.Context) error {
+	_, err := c.run(ctx, "stop", "--timeout", "30")
+	return err
 }
 
 func (c *container) pause(ctx context.Context) error {

@@ -1,0 +1,3 @@
+package broker
+
+func (n *native) proxied() proxied { return n.plan.proxied }
