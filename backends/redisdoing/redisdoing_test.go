@@ -20,15 +20,15 @@ func TestMain(m *testing.M) { backend.Main(m) }
 
 var backend = redistest.Backend{Scheme: "redis+doing", Open: redisdoing.Open}
 
-const setting = "aof-everysec"
+// setting is that of all but the suite, which kills its servers.
+const setting = "aof-always"
 
 func TestConformance(t *testing.T) {
-	for pop, setting := range map[string]string{"tutorial": setting, "atomic": "aof-always"} {
-		t.Run(pop, func(t *testing.T) {
+	t.Parallel()
+	for query, setting := range map[string]string{"pop=tutorial": "no-persistence", "pop=atomic&batch=10": "aof-everysec"} {
+		t.Run(query, func(t *testing.T) {
 			t.Parallel() // each has a server of its own
-			h := backend.Harness(brokertest.Start(t, "redis", setting), "claim=1s&pop="+pop, 2*time.Second)
-			h.Arrival = 2 * time.Second
-			queuetest.Run(t, h)
+			queuetest.Run(t, backend.Harness(brokertest.Start(t, "redis", setting), "claim=1s&"+query, 2*time.Second))
 		})
 	}
 }
@@ -76,6 +76,7 @@ func next(t *testing.T, q queue.Queue, within time.Duration) (id string, attempt
 }
 
 func TestAConsumerKilledInTheGapLosesOneAndTheScriptNone(t *testing.T) {
+	t.Parallel()
 	t.Run("tutorial", func(t *testing.T) {
 		t.Parallel()
 		server := brokertest.Start(t, "redis", setting)
@@ -122,6 +123,7 @@ func TestAConsumerKilledInTheGapLosesOneAndTheScriptNone(t *testing.T) {
 }
 
 func TestWhatADeadConsumerHeldIsRolledBack(t *testing.T) {
+	t.Parallel()
 	for _, pop := range []string{"tutorial", "atomic"} {
 		t.Run(pop, func(t *testing.T) {
 			t.Parallel()
@@ -152,6 +154,7 @@ func TestWhatADeadConsumerHeldIsRolledBack(t *testing.T) {
 }
 
 func TestALateAckTakesAwayTheNewWorkersEntryUnlessItIsAtomic(t *testing.T) {
+	t.Parallel()
 	for pop, left := range map[string]int64{"tutorial": 0, "atomic": 1} {
 		t.Run(pop, func(t *testing.T) {
 			t.Parallel()
@@ -182,6 +185,7 @@ func TestALateAckTakesAwayTheNewWorkersEntryUnlessItIsAtomic(t *testing.T) {
 }
 
 func TestAFailedWriteLosesNothingWhileTheProcessLives(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t, "redis", setting)
 	proxy := redistest.NewProxy(t, server)
 	q := backend.At(t, proxy.URL(backend, "write", ""))
@@ -200,6 +204,7 @@ func TestAFailedWriteLosesNothingWhileTheProcessLives(t *testing.T) {
 }
 
 func TestAForeignEntryIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	for _, pop := range []string{"tutorial", "atomic"} {
 		server := brokertest.Start(t, "redis", setting)
 		look := redistest.Client(t, server)

@@ -21,11 +21,13 @@ func TestMain(m *testing.M) { backend.Main(m) }
 
 var backend = redistest.Backend{Scheme: "redis+list-reliable", Open: redislistreliable.Open}
 
-const setting = "aof-everysec"
+// setting is that of all but the suite, which kills its server.
+const setting = "no-persistence"
 
 func TestConformance(t *testing.T) {
-	h := backend.Harness(brokertest.Start(t, "redis", setting), "claim=1s", 1500*time.Millisecond)
-	h.Arrival = 2 * time.Second
+	t.Parallel() // on a server of its own
+	h := backend.Harness(brokertest.Start(t, "redis", "aof-everysec"), "claim=1s", 1500*time.Millisecond)
+	h.Arrival = 3 * time.Second
 	queuetest.Run(t, h)
 }
 
@@ -63,6 +65,7 @@ func held(t *testing.T, c *redis.Client, name string) []int64 {
 }
 
 func TestWhatADeadConsumerHeldIsGivenBackInOrderAndCounted(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t, "redis", setting)
 	look := redistest.Client(t, server)
 	q := backend.Queue(t, server, "dead", "claim=1s")
@@ -101,6 +104,7 @@ func TestWhatADeadConsumerHeldIsGivenBackInOrderAndCounted(t *testing.T) {
 }
 
 func TestWhatArrivesUnderADeadNameIsGivenBack(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t, "redis", setting)
 	look := redistest.Client(t, server)
 	q := backend.Queue(t, server, "late", "claim=1s")
@@ -124,6 +128,7 @@ func TestWhatArrivesUnderADeadNameIsGivenBack(t *testing.T) {
 }
 
 func TestADeadNameIsForgottenInTheEnd(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t, "redis", setting)
 	look := redistest.Client(t, server)
 	names := key("names") + ":names"
@@ -152,6 +157,8 @@ func TestALostReplyToATakeIsFoundOnTheOwnList(t *testing.T) {
 			name := "lost-" + way.name
 			c, _ := redistest.Both(t, backend.At(t, proxy.URL(backend, name, "claim=1h")))
 			_, p := redistest.Both(t, backend.Queue(t, server, name, ""))
+			publish(t, p, "0")
+			held := redistest.Take(t, c, 1) // it is on the list, too, and known
 			publish(t, p, "1", "2")
 			proxy.LoseReply(way.text)
 			if ds, err := c.Receive(t.Context(), way.max); err == nil {
@@ -165,6 +172,9 @@ func TestALostReplyToATakeIsFoundOnTheOwnList(t *testing.T) {
 				t.Errorf("attempts (-want +got):\n%s", diff)
 			}
 			nothing(t, c, 100*time.Millisecond)
+			if err := c.Ack(t.Context(), held...); err != nil {
+				t.Errorf("ack: %v", err)
+			}
 		})
 	}
 }
@@ -180,6 +190,7 @@ func nothing(t *testing.T, c queue.Consumer, d time.Duration) {
 }
 
 func TestALateSettleIsErrLeaseLost(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t, "redis", setting)
 	look := redistest.Client(t, server)
 	proxy := redistest.NewProxy(t, server)
@@ -207,6 +218,7 @@ func TestALateSettleIsErrLeaseLost(t *testing.T) {
 }
 
 func TestASlowConsumerThatIsAliveIsNotRobbed(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t, "redis", setting)
 	q := backend.Queue(t, server, "slow", "claim=1s")
 	slow, p := redistest.Both(t, q)
@@ -220,6 +232,7 @@ func TestASlowConsumerThatIsAliveIsNotRobbed(t *testing.T) {
 }
 
 func TestAForeignValueIsDroppedAndTold(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t, "redis", setting)
 	look := redistest.Client(t, server)
 	c, p := redistest.Both(t, backend.Queue(t, server, "foreign", ""))
