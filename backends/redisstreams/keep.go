@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"queuelab/backends/internal/redisconn"
 )
 
 // keep extends the leases of the consumer's name and of what it holds, three
@@ -28,7 +30,7 @@ func (c *consumer) keep(ctx context.Context) {
 		}
 		if now := time.Now(); c.q.trim > 0 && now.Sub(trimmed) >= c.q.trim {
 			trimmed = now
-			c.trim(ctx)
+			redisconn.Trim(ctx, c.client, c.q.stream)
 		}
 	}
 }
@@ -59,16 +61,6 @@ func (c *consumer) extend(ctx context.Context) error {
 		c.mu.Unlock()
 		if held = held[n:]; len(held) == 0 {
 			return nil
-		}
-	}
-}
-
-// trim goes on until nothing is left to trim.
-func (c *consumer) trim(ctx context.Context) {
-	for ctx.Err() == nil {
-		n, err := trimScript.Run(ctx, c.client, c.q.keys(), c.q.group, c.name).Int64()
-		if err != nil || n == 0 {
-			return
 		}
 	}
 }
