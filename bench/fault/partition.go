@@ -73,6 +73,6 @@ func leaderPartition(ctx context.Context, s Scene) error {
 	// The fault ends only as the old leader learns that it is none: until then it
 	// may have confirmed what it then had to throw away.
 	s.Confirmed()
-	s.Facts().Window = (time.Since(began) + 200*time.Millisecond).Milliseconds()
+	s.Facts().Window = (time.Since(began) + ownLag).Milliseconds()
 	return rejoined(ctx, s, producer)
 }
