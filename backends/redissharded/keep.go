@@ -3,16 +3,16 @@ package redissharded
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
 	"queuelab/backends/internal/redisconn"
 )
 
-const (
-	balanceEvery = 250 * time.Millisecond // at most
-	trimEvery    = 10 * time.Second
-)
+// balanceEvery is how soon the consumers of a group notice each other, at most.
+const balanceEvery = 250 * time.Millisecond
 
 // keep renews the leases, and takes and gives up partitions as consumers come and
 // go. An error is not reported: the next round tries again, and a lease that was
@@ -35,18 +35,19 @@ func (c *consumer) keep(ctx context.Context) {
 			again = now
 			c.readAgain()
 		}
-		if now := time.Now(); now.Sub(trimmed) >= trimEvery {
+		if now := time.Now(); c.q.trim > 0 && now.Sub(trimmed) >= c.q.trim {
 			trimmed = now
-			c.mu.Lock()
-			var streams []string
-			for n := range c.parts {
-				streams = append(streams, c.q.streams[n])
-			}
-			c.mu.Unlock()
-			for _, s := range streams {
-				redisconn.Trim(ctx, c.client, s)
-			}
+			c.trim(ctx)
 		}
+	}
+}
+
+func (c *consumer) trim(ctx context.Context) {
+	c.mu.Lock()
+	mine := slices.Collect(maps.Keys(c.parts))
+	c.mu.Unlock()
+	for _, n := range mine {
+		redisconn.Trim(ctx, c.client, c.q.streams[n])
 	}
 }
 

@@ -38,6 +38,7 @@
 //	                Receive, 1 to 10000; default 10
 //	maxlen=N        about how many entries a partition keeps; default 0: all. Beyond it
 //	                the oldest go, whether they were read or not
+//	trim=D          how often acked entries are removed; 0s for never, default 10s
 //	pipeline=N      most messages of concurrent publishes in one round trip; default 512
 //	timeout=D       to connect, and for an answer; default 3s
 //	retries=N       go-redis' own, behind everybody's back: a publish whose reply is
@@ -45,8 +46,8 @@
 //	preset=latency  count=1
 //	preset=throughput  count=100
 //
-// Every ten seconds a consumer removes from its partitions what every group has
-// read and acked. A group that is created later does not see it.
+// Trimming removes only what every group has read and acked. A group that is
+// created later does not see it.
 //
 // # Crash behaviour
 //
@@ -86,6 +87,7 @@ type sharded struct {
 	group   string
 	claim   time.Duration
 	count   int
+	trim    time.Duration
 	options []any // of XADD
 	caps    queue.Capabilities
 }
@@ -102,6 +104,7 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		group: p.Name("group", "workers"),
 		claim: p.Duration("claim", 10*time.Second, time.Second, time.Hour),
 		count: p.Int("count", 10, 1, 10000),
+		trim:  p.Duration("trim", 10*time.Second, 0, time.Hour),
 	}
 	partitions := p.Int("partitions", 4, 1, 256)
 	maxlen := p.Int("maxlen", 0, 0, 1_000_000_000)

@@ -317,3 +317,28 @@ func TestPartitionsThatAreGoneAreCreatedAgain(t *testing.T) {
 		t.Errorf("got %d messages, told %v, want 8 and ErrRecreated", n, told)
 	}
 }
+
+func TestWhatIsAckedIsTrimmed(t *testing.T) {
+	q := backend.Queue(t, server(t), "trim", "claim=1s&partitions=2&trim=10ms&count=1000")
+	c := consumer(t, q)
+	p := publisher(t, q)
+	publish(t, p, 8, 150)
+	ds := redistest.Take(t, c, 1200)
+	look := redistest.Client(t, server(t))
+	length := func() (n int64) {
+		for i := range 2 {
+			n += look.XLen(t.Context(), fmt.Sprintf("sharded:{trim}:%d", i)).Val()
+		}
+		return n
+	}
+	if n := length(); n != 1200 {
+		t.Errorf("before any ack: got %d entries, want all 1200", n)
+	}
+	if err := c.Ack(t.Context(), ds...); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, "all is trimmed but for a node of each", func() bool { return length() <= 200 })
+	if b, err := q.(queue.Backlogger).Backlog(t.Context()); err != nil || b.Ready != 0 || b.InFlight != 0 {
+		t.Errorf("backlog: got %+v, %v, want none", b, err)
+	}
+}
