@@ -97,6 +97,8 @@ type Scene interface {
 	Written(ctx context.Context) error
 	// Delivered waits until at least n deliveries are in the ledger.
 	Delivered(ctx context.Context, n int64) error
+	// Accepted is how many messages the ledgers say were accepted until now.
+	Accepted() (int64, error)
 
 	// Asked, Confirmed and Healed are the fault's events in the ledger.
 	Asked()

@@ -44,10 +44,6 @@ func losePower(ctx context.Context, s Scene) error {
 	if err := pass(ctx, time.Second+time.Duration(s.Moment()*float64(time.Second))); err != nil {
 		return err
 	}
-	before, err := waiting(ctx, s)
-	if err != nil {
-		return err
-	}
 	s.Asked()
 	cut, err := b.CutPower(ctx)
 	if err != nil {
@@ -70,6 +66,10 @@ func losePower(ctx context.Context, s Scene) error {
 	if err := under.Stop(ctx); err != nil {
 		return err
 	}
+	accepted, err := s.Accepted()
+	if err != nil {
+		return err
+	}
 
 	if err := b.RestartFrom(ctx, storage.Crash); err != nil {
 		return fmt.Errorf("restart the broker as a killed process leaves it: %w", err)
@@ -79,7 +79,9 @@ func losePower(ctx context.Context, s Scene) error {
 		s.Invalid("the queue did not come back from the image of a killed process: %v", err)
 		return nil
 	}
-	f.CrashLost = max(0, before-held)
+	if !s.Target().Caps.DropsOldest { // else the queue has fewer by its own will
+		f.CrashLost = max(0, accepted-held)
+	}
 	if err := b.RestartFrom(ctx, storage.Power); err != nil {
 		if ctx.Err() != nil {
 			return err

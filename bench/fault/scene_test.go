@@ -97,6 +97,7 @@ func (s *stage) Settle(context.Context) error               { s.tell("settle"); 
 func (s *stage) Freeze(context.Context) (int64, error)      { s.tell("freeze"); return 0, nil }
 func (s *stage) Written(context.Context) error              { return nil }
 func (s *stage) Delivered(_ context.Context, n int64) error { s.tell("%d delivered", n); return nil }
+func (s *stage) Accepted() (int64, error)                   { return 0, nil }
 func (s *stage) Probe(context.Context) (Node, error) {
 	s.tell("probe")
 	return &player{s, "probe"}, nil

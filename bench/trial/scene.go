@@ -168,6 +168,21 @@ func (t *crashTrial) Delivered(ctx context.Context, n int64) error {
 	})
 }
 
+// Accepted implements fault.Scene.
+func (t *crashTrial) Accepted() (int64, error) {
+	records, err := t.records()
+	if err != nil {
+		return 0, err
+	}
+	accepted := map[ledger.ID]bool{}
+	for _, r := range records {
+		if r.Event == ledger.Accepted {
+			accepted[r.ID()] = true
+		}
+	}
+	return int64(len(accepted)), nil
+}
+
 // Asked implements fault.Scene.
 func (t *crashTrial) Asked() { t.mark(ledger.FaultAsked) }
 
