@@ -295,8 +295,11 @@ func (c *consumer) Close() error {
 func (c *consumer) giveBack() error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.q.timeout)
 	defer cancel()
-	if !c.link.IsConnected() {
-		return errDown
+	const patience = time.Second // with a server that may just come back
+	coming, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	if err := c.link.await(coming); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	msgs := make([]*nats.Msg, 0, len(c.held)+len(c.news))

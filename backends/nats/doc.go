@@ -58,9 +58,11 @@
 // before it answers. Open asks the server which it is; one that does not let this
 // account ask is taken for one that syncs at an interval.
 //
-// The numbers of attempts, and the acks of one group of several, are written with
-// a delay: after a kill some deliveries come again that were acked, and some as
-// if for the first time.
+// The numbers of attempts, and the acks of one group of several, are written some
+// tenths of a second later, also with sync_interval: always: after a kill some
+// deliveries come again as if for the first time, and, where another group has not
+// acked them, some that were acked. The ack of the only group removes the message,
+// and that is written before the answer.
 //
 // The client library connects again by itself, and neither keeps nor repeats what
 // was published meanwhile. What was under way when a connection broke is unknown.

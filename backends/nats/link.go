@@ -103,6 +103,17 @@ func (l *link) state() (up, down <-chan struct{}) {
 	return l.up, l.down
 }
 
+// await waits for a connection, until ctx ends.
+func (l *link) await(ctx context.Context) error {
+	up, _ := l.state()
+	select {
+	case <-up:
+		return nil
+	case <-ctx.Done():
+		return errDown
+	}
+}
+
 // asker sends messages that the server answers one by one. It sends nothing
 // twice.
 type asker struct {

@@ -184,25 +184,51 @@ func (q *stream) wrap(ctx context.Context, op string, err error) error {
 	return fmt.Errorf("nats %s %s: %w", op, q.name, err)
 }
 
+// reach waits for the handle's own connection, which may just come back.
+func (q *stream) reach(ctx context.Context) error {
+	if q.closed.Load() {
+		return queue.ErrClosed
+	}
+	return q.control.await(ctx)
+}
+
 // Capabilities implements queue.Queue.
 func (q *stream) Capabilities() queue.Capabilities { return q.caps }
 
-// Backlog implements queue.Backlogger. It is that of this handle's group.
+// Backlog implements queue.Backlogger. It is that of this handle's group. After a
+// kill the server counts as in flight what it had forgotten to be acked; what is
+// in a work queue it does know.
 func (q *stream) Backlog(ctx context.Context) (queue.Backlog, error) {
 	within, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
+	if err := q.reach(within); err != nil {
+		return queue.Backlog{}, q.wrap(ctx, "backlog", err)
+	}
 	c, err := q.js.Consumer(within, q.name, q.group) // asks for its state
 	if err != nil {
 		return queue.Backlog{}, q.wrap(ctx, "backlog", err)
 	}
 	i := c.CachedInfo()
-	return queue.Backlog{Ready: int64(i.NumPending), InFlight: int64(i.NumAckPending)}, nil
+	b := queue.Backlog{Ready: int64(i.NumPending), InFlight: int64(i.NumAckPending)}
+	if q.retention == workQueue {
+		s, err := q.js.Stream(within, q.name) // asks, too
+		if err != nil {
+			return queue.Backlog{}, q.wrap(ctx, "backlog", err)
+		}
+		all := int64(s.CachedInfo().State.Msgs)
+		b.InFlight = min(b.InFlight, all)
+		b.Ready = all - b.InFlight
+	}
+	return b, nil
 }
 
 // Delete implements queue.Queue. It removes the stream, and all its groups.
 func (q *stream) Delete(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
+	if err := q.reach(within); err != nil {
+		return q.wrap(ctx, "delete", err)
+	}
 	err := q.js.DeleteStream(within, q.name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil

@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"queuelab/bench/broker"
 	"queuelab/bench/broker/brokertest"
 	"queuelab/queue"
 )
@@ -230,5 +232,51 @@ func TestTheServiceDoesNotLinkTheServer(t *testing.T) {
 	}
 	if !strings.Contains(string(out), "nats-io/nats.go") || strings.Contains(string(out), "nats-io/nats-server") {
 		t.Errorf("got the dependencies of the service\n%s\nwant nats.go among them, and no nats-server", out)
+	}
+}
+
+// An ack in a work queue is a removal, which is written before the answer,
+// wherever in the stream.
+func TestAcksOfAWorkQueueSurviveAKill(t *testing.T) {
+	t.Parallel()
+	brokertest.Need(t, "nats")
+	b, err := broker.Start(soon(t), broker.Options{Kind: "nats"}) // its own, since others run beside this
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	q := open(t, b, "")
+	var ids []string
+	for i := range 100 {
+		ids = append(ids, fmt.Sprint(i))
+	}
+	publish(t, newPublisher(t, q), messages(ids...)...)
+	c := newConsumer(t, q)
+	var ds []*queue.Delivery
+	for len(ds) < len(ids) {
+		ds = append(ds, take(t, c, len(ids))...)
+	}
+	var done []*queue.Delivery
+	for i := 0; i < len(ds); i += 2 {
+		done = append(done, ds[i])
+	}
+	if err := c.Ack(soon(t), done...); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.Kill(soon(t)), b.Restart(soon(t))); err != nil {
+		t.Fatal(err)
+	}
+	again, err := try(soon(t), b.QueueURL("nats", nameOf(t), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	left, err := again.(queue.Backlogger).Backlog(soon(t))
+	if err != nil || left.Ready+left.InFlight != 50 {
+		t.Errorf("got %+v, %v after a kill, want the 50 that were not acked", left, err)
 	}
 }
