@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/url"
 	"strconv"
-	"strings"
 )
 
 // ErrNoProxy means that a broker cannot be put behind a proxy: it tells its
@@ -27,13 +26,15 @@ type behindProxy interface{ proxied() proxied }
 // be one proxy at a time.
 func (b *Broker) ProxyAddrs() (listen, target string, err error) {
 	u, err := url.Parse(b.url)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", "", fmt.Errorf("proxy of %s: %w", b.kind.name, err)
-	case strings.Contains(u.Host, ","):
-		return "", "", fmt.Errorf("proxy of %s at %s: %w: it has several nodes, and clients choose among them", b.kind.name, u.Host, ErrNoProxy)
-	case b.kind.name != "kafka":
+	}
+	switch b.kind.name {
+	case "redis", "rabbitmq", "nats", "postgres":
 		return "127.0.0.1:0", u.Host, nil
+	case "kafka":
+	default:
+		return "", "", fmt.Errorf("proxy of %s at %s: %w: it has several nodes, and clients choose among them", b.kind.name, u.Host, ErrNoProxy)
 	}
 	if h, ok := b.host.(behindProxy); ok && h.proxied().listen != 0 {
 		p := h.proxied()

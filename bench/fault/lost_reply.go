@@ -2,9 +2,11 @@ package fault
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"queuelab/bench/proxy"
+	"queuelab/queue"
 )
 
 // lostReplies is how many replies a trial loses, spread over the first half of
@@ -20,7 +22,7 @@ func LostReplyPublish() Fault {
 		Summary: "the broker takes a publish, its reply is lost with the connection, and the producer publishes again",
 		Trials:  3,
 		Means: func(t Target) string {
-			if t.Backend == "kafka" && t.Caps.Confirm == 0 || t.Broker == "rabbitmq" && t.Caps.Confirm == 0 {
+			if t.Broker != "redis" && t.Caps.Confirm == queue.ConfirmNone {
 				return "the broker does not answer a publish: there is no reply to lose"
 			}
 			return hasNetwork(t)
@@ -34,7 +36,11 @@ func LostReplyPublish() Fault {
 				if err != nil {
 					return err
 				}
-				return loseReplies(ctx, s, p, proxy.Published(s.Target().Broker), producer)
+				// Spread over the time that the load takes, since a consumer may
+				// lag behind it.
+				t := s.Target()
+				gap := time.Duration(float64(t.Messages) / (t.Rate / 2) / (2 * lostReplies) * float64(time.Second))
+				return loseReplies(ctx, s, p, proxy.Published(t.Broker), producer, func(int64) error { return pass(ctx, gap) })
 			})
 		},
 	}
@@ -49,7 +55,7 @@ func LostReplyReceive() Fault {
 		Summary: "the broker hands a message over, and the reply that carries it is lost with the connection",
 		Trials:  3,
 		Means: func(t Target) string {
-			if t.Broker == "rabbitmq" || t.Broker != "" && !t.Caps.Stored {
+			if t.Broker == "rabbitmq" || t.Broker == "nats" || t.Broker != "" && !t.Caps.Stored {
 				return "the broker pushes messages: there is no reply to a receive; see reset"
 			}
 			return hasNetwork(t)
@@ -63,28 +69,39 @@ func LostReplyReceive() Fault {
 				if err != nil {
 					return err
 				}
-				return loseReplies(ctx, s, p, proxy.Received(s.Target().Broker), producer)
+				return loseReplies(ctx, s, p, proxy.Received(s.Target().Broker), producer, func(i int64) error {
+					return s.Delivered(ctx, int64(s.Target().Messages)*(i+1)/(2*lostReplies))
+				})
 			})
 		},
 	}
 }
 
-// loseReplies loses some under load, one after the other.
-func loseReplies(ctx context.Context, s Scene, p *proxy.Proxy, which proxy.Match, producer Node) error {
+// loseReplies loses some under load, one after the other, and counts the
+// messages that they were about. next waits for the time of the next one.
+func loseReplies(ctx context.Context, s Scene, p *proxy.Proxy, which proxy.Match, producer Node, next func(i int64) error) error {
+	var about atomic.Int64
+	counted := func(request, reply []byte) bool {
+		if !which(request, reply) {
+			return false
+		}
+		about.Store(int64(proxy.Messages(s.Target().Broker, request)))
+		return true
+	}
 	s.Asked()
 	for i := range int64(lostReplies) {
-		if err := s.Delivered(ctx, int64(s.Target().Messages)*(i+1)/(2*lostReplies)); err != nil {
+		if err := next(i); err != nil {
 			s.Invalid("%v", err)
 			return ctx.Err()
 		}
-		lost, late := p.LoseReply(which), time.NewTimer(10*time.Second)
+		late := time.NewTimer(10 * time.Second)
 		select {
-		case <-lost:
+		case <-p.LoseReply(counted):
 			late.Stop()
 			if i == 0 {
 				s.Confirmed()
 			}
-			s.Facts().Events++
+			s.Facts().Events += about.Load()
 			continue
 		case <-ctx.Done():
 			late.Stop()

@@ -13,10 +13,13 @@ import (
 
 // hasNetwork is for faults of the network between clients and broker.
 func hasNetwork(t Target) string {
-	if t.Broker == "" {
+	switch t.Broker {
+	case "":
 		return "the queue lives in the service's process: there is no network to break"
+	case "redis", "rabbitmq", "kafka", "nats", "postgres":
+		return ""
 	}
-	return ""
+	return "a cluster's clients choose among its nodes: one proxy cannot stand before all; see leader-partition"
 }
 
 // overNetwork runs what needs a proxy before the trial's broker. Processes go

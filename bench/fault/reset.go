@@ -2,8 +2,6 @@ package fault
 
 import (
 	"context"
-	"math/rand/v2"
-	"time"
 
 	"queuelab/bench/proxy"
 )
@@ -29,12 +27,11 @@ func reset(ctx context.Context, s Scene, p *proxy.Proxy) error {
 	if err != nil {
 		return err
 	}
-	if loaded, err := underLoad(ctx, s); !loaded {
-		return err
+	if err := s.Delivered(ctx, 1); err != nil {
+		s.Invalid("%v", err)
+		return ctx.Err()
 	}
-	// A delivery was seen just now, at a place of the consumer's round that would
-	// always be the same.
-	if err := pass(ctx, rand.N(5*time.Millisecond)); err != nil {
+	if err := whilePublishing(ctx, s); err != nil {
 		return err
 	}
 	s.Asked()

@@ -157,3 +157,56 @@ func TestPlainAnswersBelongToWhatWasSaidBefore(t *testing.T) {
 		})
 	}
 }
+
+func TestAPublishTellsHowManyMessagesItHolds(t *testing.T) {
+	add := "*5\r\n$4\r\nxadd\r\n$1\r\ns\r\n$1\r\n*\r\n$2\r\nid\r\n$1\r\n7\r\n"
+	for _, c := range []struct {
+		kind, request string
+		want          int
+	}{
+		{"redis", "*3\r\n$5\r\nlpush\r\n$1\r\nq\r\n$1\r\nA\r\n", 1},
+		{"redis", "*5\r\n$5\r\nlpush\r\n$1\r\nq\r\n$1\r\nA\r\n$1\r\nB\r\n$1\r\nC\r\n", 3},
+		{"redis", add + add + add, 3},
+		{"redis", "*1\r\n$4\r\nping\r\n", 1},
+		{"redis", "nonsense", 1},
+		{"kafka", "*5\r\n$5\r\nlpush\r\n", 1},
+	} {
+		if got := Messages(c.kind, []byte(c.request)); got != c.want {
+			t.Errorf("got %d for %q, want %d", got, c.request, c.want)
+		}
+	}
+}
+
+func TestWhatIsTakenIsMatched(t *testing.T) {
+	lpush := "*3\r\n$5\r\nlpush\r\n$1\r\nq\r\n$1\r\nA\r\n"
+	brpop := "*3\r\n$5\r\nbrpop\r\n$1\r\nq\r\n$1\r\n1\r\n"
+	script := "*3\r\n$7\r\nevalsha\r\n$1\r\nx\r\n$1\r\n0\r\n"
+	long := "*1\r\n$64\r\n" + string(bytes.Repeat([]byte("x"), 64)) + "\r\n"
+	for _, c := range []struct {
+		name           string
+		match          Match
+		request, reply string
+		want           bool
+	}{
+		{"a push", Published("redis"), lpush, ":1\r\n", true},
+		{"a push that was refused", Published("redis"), lpush, "-OOM\r\n", false},
+		{"a pop is no publish", Published("redis"), brpop, "*2\r\n", false},
+		{"a pop", Received("redis"), brpop, "*2\r\n$1\r\nq\r\n", true},
+		{"a pop of nothing", Received("redis"), brpop, "$-1\r\n", false},
+		{"a script that brings a message", Received("redis"), script, long, true},
+		{"a script that settles", Received("redis"), script, ":1\r\n", false},
+		{"an ack", Published("rabbitmq"), "", string(amqpConfirm(1, 1, 0)), true},
+		{"a nack", Published("rabbitmq"), "", string(amqpCall(1, basicNack, uint64(1), byte(0))), false},
+		{"a produce", Published("kafka"), string(kafkaAsk(KafkaProduce, 1, "")), "", true},
+		{"a fetch", Received("kafka"), string(kafkaAsk(KafkaFetch, 1, "")), "", true},
+		{"a fetch is no publish", Published("kafka"), string(kafkaAsk(KafkaFetch, 1, "")), "", false},
+		{"an insert", Published("postgres"), "", "C\x00\x00\x00\x0fINSERT 0 1\x00", true},
+		{"a row", Received("postgres"), "", "2\x00\x00\x00\x04D\x00", true},
+		{"no row", Received("postgres"), "", "2\x00\x00\x00\x04C\x00", false},
+		{"JetStream's answer", Published("nats"), "", `MSG _INBOX.1 1 30\r\n{"stream":"s", "seq":1}`, true},
+	} {
+		if got := c.match([]byte(c.request), []byte(c.reply)); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}

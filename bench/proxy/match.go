@@ -65,8 +65,10 @@ func KafkaRequest(apiKey int16) Match {
 	}
 }
 
-// Published matches the answer to a publish that was taken: for RabbitMQ an ack,
-// since confirms are the only answers that are paired there.
+// Published matches the answer to a publish that was taken. Of RabbitMQ it is an
+// ack, since confirms are the only answers that are paired there; of PostgreSQL
+// the tag of an INSERT, and of NATS what JetStream says of a message it stored,
+// which are proof by themselves.
 func Published(kind string) Match {
 	switch kind {
 	case "rabbitmq":
@@ -76,16 +78,51 @@ func Published(kind string) Match {
 		}
 	case "kafka":
 		return KafkaRequest(KafkaProduce)
+	case "postgres":
+		return holds("INSERT 0 ")
+	case "nats":
+		return holds(`"seq":`)
 	}
-	return RedisTook("lpush", "rpush", "xadd", "publish", "zadd", "spublish", "hset", "eval", "evalsha")
+	return RedisTook("lpush", "rpush", "xadd", "publish", "zadd", "hset", "multi", "eval", "evalsha")
 }
 
 // Received matches an answer that brings messages to a consumer which had asked
 // for them. Nothing is paired with what a broker pushes.
 func Received(kind string) Match {
-	if kind == "kafka" {
+	switch kind {
+	case "kafka":
 		return KafkaRequest(KafkaFetch)
+	case "postgres":
+		return holds("2\x00\x00\x00\x04D") // a statement was bound, and a row follows
 	}
-	return RedisTook("brpop", "blpop", "rpop", "lpop", "lmpop", "blmpop", "brpoplpush", "rpoplpush", "lmove", "blmove",
+	pops := RedisTook("brpop", "blpop", "rpop", "lpop", "lmpop", "blmpop", "brpoplpush", "rpoplpush", "lmove", "blmove",
 		"xread", "xreadgroup", "zpopmin", "bzpopmin", "bzmpop", "zmpop")
+	scripts := RedisTook("eval", "evalsha")
+	return func(request, reply []byte) bool {
+		// What a script says that settles is shorter than a message.
+		return pops(request, reply) || len(reply) >= 64 && scripts(request, reply)
+	}
+}
+
+func holds(text string) Match {
+	return func(_, reply []byte) bool { return bytes.Contains(reply, []byte(text)) }
+}
+
+// Messages is how many a publish holds, at least one. Where only the broker's
+// library knows it is one.
+func Messages(kind string, request []byte) int {
+	if kind != "redis" {
+		return 1
+	}
+	switch name := redisName(request); strings.ToLower(name) {
+	case "lpush", "rpush": // the command and the key, and one each
+		n, _, _ := bytes.Cut(request[1:], []byte("\r\n"))
+		values, err := strconv.Atoi(string(n))
+		if err == nil {
+			return max(1, values-2)
+		}
+	case "xadd", "publish": // a pipeline of them
+		return max(1, bytes.Count(request, []byte("\r\n"+name+"\r\n")))
+	}
+	return 1
 }
