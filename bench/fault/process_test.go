@@ -119,21 +119,21 @@ func TestThePoisonedMessageIsOneOfTheLoadAndComesAgainWhereItCanBeGivenBack(t *t
 // heap is a queue in which so many messages wait.
 type heap struct {
 	queue.Queue
-	n   int64
-	err error
+	n, inFlight int64
+	err         error
 }
 
 func (h heap) Backlog(context.Context) (queue.Backlog, error) {
-	return queue.Backlog{Ready: h.n}, h.err
+	return queue.Backlog{Ready: h.n, InFlight: h.inFlight}, h.err
 }
 
 func TestASlowConsumerThatKeptUpProvesNothing(t *testing.T) {
 	for _, c := range []struct {
-		ready          int64
-		invalid, notes int
-	}{{0, 1, 0}, {300, 0, 1}, {-1, 0, 0}} {
+		ready, inFlight int64
+		invalid, notes  int
+	}{{0, 10, 1, 0}, {300, 10, 0, 1}, {-1, -1, 0, 0}, {0, -1, 0, 1}} {
 		s := newStage()
-		s.watch = heap{n: c.ready}
+		s.watch = heap{n: c.ready, inFlight: c.inFlight}
 		s.perform(t, SlowConsumer())
 		if len(s.invalid) != c.invalid || len(s.notes) != c.notes {
 			t.Errorf("%d wait: got invalid %q and notes %q, want %d and %d", c.ready, s.invalid, s.notes, c.invalid, c.notes)

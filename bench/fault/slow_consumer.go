@@ -54,6 +54,8 @@ func fellBehind(ctx context.Context, s Scene) error {
 		return err
 	}
 	switch {
+	case b.Ready == 0 && b.InFlight < 0:
+		s.Note("the queue tells of none that waits: they may all be in the consumer's hand")
 	case b.Ready == 0:
 		s.Invalid("the slow consumer kept up: nothing waits once all is published")
 	case b.Ready > 0:

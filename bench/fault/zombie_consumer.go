@@ -26,14 +26,16 @@ func ZombieConsumer() Fault {
 }
 
 func zombie(ctx context.Context, s Scene) error {
-	// A handler that takes most of the time, so that the stop falls into it.
-	const handle = 50 * time.Millisecond
+	// A handler that takes most of the time, so that the stop falls into it; and no
+	// more messages than it can handle by itself, since a queue that hands out
+	// without a bound leaves all of them to the zombie.
+	const handle, most = 50 * time.Millisecond, 200
 	t := s.Target()
 	victim, err := s.Start(ctx, Role{Consumer: &Consumer{HandleDelay: handle}, Victim: true})
 	if err != nil {
 		return err
 	}
-	producer, err := load(ctx, s, Role{Producer: &Producer{Count: t.Messages}})
+	producer, err := load(ctx, s, Role{Producer: &Producer{Count: min(t.Messages, most)}})
 	if err != nil {
 		return err
 	}
