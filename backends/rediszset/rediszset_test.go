@@ -21,12 +21,12 @@ func TestMain(m *testing.M) { backend.Main(m) }
 
 var backend = redistest.Backend{Scheme: "redis+zset", Open: rediszset.Open}
 
-const setting = "aof-everysec"
+// setting is that of all but the suite, which kills its server.
+const setting = "no-persistence"
 
 func TestConformance(t *testing.T) {
-	h := backend.Harness(brokertest.Start(t, "redis", setting), "claim=1s", 1200*time.Millisecond)
-	h.Arrival = 2 * time.Second
-	queuetest.Run(t, h)
+	t.Parallel() // on a server of its own
+	queuetest.Run(t, backend.Harness(brokertest.Start(t, "redis", "aof-everysec"), "claim=1s", 1200*time.Millisecond))
 }
 
 func message(id, delay string) queue.Message {
@@ -53,6 +53,7 @@ func ids(ds []*queue.Delivery) string {
 }
 
 func TestADelayedMessageComesInItsTime(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t, "redis", setting)
 	c, p := redistest.Both(t, backend.Queue(t, server, "delay", "delay=300ms"))
 	start := time.Now()
@@ -90,6 +91,7 @@ func TestAWrongDelayRejectsItsMessageAlone(t *testing.T) {
 }
 
 func TestWhatADeadConsumerHeldComesAgainFirstAndIsCounted(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t, "redis", setting)
 	look := redistest.Client(t, server)
 	q := backend.Queue(t, server, "dead", "claim=1s")
@@ -133,6 +135,40 @@ func TestTwoCopiesOfAMessageAreTwo(t *testing.T) {
 	}
 }
 
+func TestTheBellRingsForWhatIsPublishedAndGivenBack(t *testing.T) {
+	t.Parallel()
+	server := brokertest.Start(t, "redis", setting)
+	look := redistest.Client(t, server)
+	q := backend.Queue(t, server, "rings", "")
+	p, err := q.Publisher(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rings := func() int64 { return look.LLen(t.Context(), "zset:{rings}:bell").Val() }
+	publish(t, p, message("1", ""), message("2", ""), message("3", ""))
+	if got := rings(); got != 3 {
+		t.Errorf("rings for three messages: got %d, want 3", got)
+	}
+	c, err := q.Consumer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds := redistest.Take(t, c, 3)
+	if err := look.Del(t.Context(), "zset:{rings}:bell").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Nack(t.Context(), ds...); err != nil {
+		t.Fatal(err)
+	}
+	if got := rings(); got != 3 {
+		t.Errorf("rings for three that were given back: got %d, want 3", got)
+	}
+	publish(t, p, redistest.Messages(200)...)
+	if got := rings(); got != 100 {
+		t.Errorf("rings that nobody has heard: got %d, want no more than 100", got)
+	}
+}
+
 func TestALostBellOnlyDelays(t *testing.T) {
 	server := brokertest.Start(t, "redis", setting)
 	look := redistest.Client(t, server)
@@ -166,6 +202,7 @@ func TestALostBellOnlyDelays(t *testing.T) {
 }
 
 func TestALostReplyToATakeComesAgain(t *testing.T) {
+	t.Parallel()
 	server := brokertest.Start(t, "redis", setting)
 	proxy := redistest.NewProxy(t, server)
 	c, err := backend.At(t, proxy.URL(backend, "lost", "claim=1s")).Consumer(t.Context())
