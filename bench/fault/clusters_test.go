@@ -301,7 +301,7 @@ func TestWhatReplicasConfirmedSurvivesTheLeader(t *testing.T) {
 			if lost != 0 {
 				t.Errorf("got %d accepted messages lost, want none", lost)
 			}
-			if len(l.accepted) < 20+clusterRate {
+			if len(l.accepted) < 20+clusterRate/2 {
 				t.Errorf("got %d accepted, want those before the kill and those after the heal", len(l.accepted))
 			}
 			if !l.target.Caps.Durable || l.target.Caps.Confirm != queue.ConfirmReplicas {

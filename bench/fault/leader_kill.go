@@ -64,13 +64,13 @@ func isCluster(t Target) string {
 }
 
 // The load of the faults of clusters: long enough for an outage, with few enough
-// messages to be read back one by one, large enough to be more than what the
-// kernel's buffers hold of a replica's link that stands still, since they deliver
-// it after all.
+// messages to be read back one by one. Those of Redis are large, to be more than
+// what the kernel's buffers hold of a replica's link that stands still, since they
+// deliver it after all.
 const (
-	clusterRate    = 250
-	clusterSeconds = 9
-	clusterPayload = 16 << 10
+	clusterRate    = 80
+	clusterSeconds = 8
+	clusterPayload = 64 << 10
 )
 
 // replicatedLoad publishes to a queue that all nodes have a part in, and returns
@@ -82,8 +82,12 @@ func replicatedLoad(ctx context.Context, s Scene, queueURL string) (Node, error)
 	if err := s.Broker().AwaitReplicas(ctx, s.QueueURL("")); err != nil {
 		return nil, err
 	}
+	payload := 0
+	if s.Target().Broker == "redis-sentinel" {
+		payload = clusterPayload
+	}
 	producer, err := load(ctx, s, Role{QueueURL: queueURL, Producer: &Producer{
-		Count: clusterRate * clusterSeconds, Rate: clusterRate, Payload: clusterPayload,
+		Count: clusterRate * clusterSeconds, Rate: clusterRate, Payload: payload,
 	}})
 	if err != nil {
 		return nil, err
@@ -153,7 +157,7 @@ const ownLag = 2 * time.Second
 func lag(ctx context.Context, s Scene, followers []*broker.Broker) error {
 	// A quorum queue confirms nothing without a majority: there is nothing to lag
 	// behind. Kafka's followers ask for what comes, those of Redis are sent it.
-	d := map[string]time.Duration{"kafka-3": 300 * time.Millisecond, "redis-sentinel": 3 * time.Second}[s.Target().Broker]
+	d := map[string]time.Duration{"kafka-3": 500 * time.Millisecond, "redis-sentinel": 3 * time.Second}[s.Target().Broker]
 	if d == 0 {
 		return nil
 	}
