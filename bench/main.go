@@ -22,6 +22,7 @@ type cli struct {
 	Run       runCmd       `cmd:"" help:"Measure: latency, throughput, loss and duplicates under kills, and a real sale."`
 	Faults    faultsCmd    `cmd:"" help:"The crash lab: every fault, every setting, expected against measured."`
 	Explain   explainCmd   `cmd:"" help:"Tell the story of one message, or trial, of a fault campaign from its ledgers."`
+	Truth     truthCmd     `cmd:"" help:"What the client libraries do by themselves: lost replies sent again, pops that lose, confirms that say nothing."`
 	Calibrate calibrateCmd `cmd:"" help:"Prove the harness: queues with known faults, and what it reports of them."`
 	Compare   compareCmd   `cmd:"" help:"Tell whether two results differ by more than chance; with a budget, a gate for CI."`
 	AB        abCmd        `cmd:"" name:"ab" help:"Measure two settings in turn, in pairs, and compare them."`
