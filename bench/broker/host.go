@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // logName is the file in a broker's directory that its output goes to.
@@ -43,10 +44,11 @@ type layout struct {
 // plan is how a native broker is started.
 type plan struct {
 	identity string
-	prepare  []command // run to their ends, before the first start only
-	serve    []command // started one after the other, the last is the broker
-	owner    *account  // of the directory; nil: this process's user
-	proxied  proxied   // see Broker.ProxyAddrs; zero: it does not care
+	prepare  []command      // run to their ends, before the first start only
+	serve    []command      // started one after the other, the last is the broker
+	owner    *account       // of the directory; nil: this process's user
+	proxied  proxied        // see Broker.ProxyAddrs; zero: it does not care
+	ends     syscall.Signal // what ends it in order; 0: SIGTERM
 
 	settings func(ctx context.Context) map[string]string // see host; may be nil
 }

@@ -95,11 +95,15 @@ func (n *native) launch(ctx context.Context) error {
 	return n.sup.ask(ctx, opServe, n.plan.serve...)
 }
 
-func (n *native) kill(ctx context.Context) error      { return n.sup.ask(ctx, opKill) }
-func (n *native) terminate(ctx context.Context) error { return n.sup.ask(ctx, opEnd) }
-func (n *native) pause(ctx context.Context) error     { return n.sup.ask(ctx, opPause) }
-func (n *native) resume(ctx context.Context) error    { return n.sup.ask(ctx, opResume) }
-func (n *native) log(context.Context) string          { return readLogs(n.sup.dir) }
+func (n *native) kill(ctx context.Context) error   { return n.sup.ask(ctx, opKill) }
+func (n *native) pause(ctx context.Context) error  { return n.sup.ask(ctx, opPause) }
+func (n *native) resume(ctx context.Context) error { return n.sup.ask(ctx, opResume) }
+func (n *native) log(context.Context) string       { return readLogs(n.sup.dir) }
+
+func (n *native) terminate(ctx context.Context) error {
+	_, err := n.sup.exchange(ctx, request{Op: opEnd, Signal: n.plan.ends})
+	return err
+}
 
 func (n *native) settings(ctx context.Context) map[string]string {
 	if n.plan.settings == nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -78,6 +79,7 @@ func planPostgres(l layout) (plan, error) {
 	return plan{
 		identity: data,
 		owner:    owner,
+		ends:     syscall.SIGINT, // on SIGTERM it waits for its clients to leave, for ever
 		prepare: []command{{User: owner, Env: env, Argv: []string{
 			initdb, "-D", data, "-A", "trust", "-U", "lab", "--no-locale", "-E", "UTF8", "-N"}}},
 		serve: []command{{User: owner, Env: env, Argv: []string{

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"syscall"
 	"time"
 
 	"queuelab/bench/storage"
@@ -19,7 +20,7 @@ const (
 	opRun    = "run"    // one command, answered once it has ended
 	opServe  = "serve"  // commands that stay, the last one is the broker itself
 	opKill   = "kill"   // answered once every process is gone
-	opEnd    = "end"    // SIGTERM to the broker, answered once every process is gone
+	opEnd    = "end"    // SIGTERM to the broker, or the Signal, answered once every process is gone
 	opPause  = "pause"  // answered once every process stands still
 	opResume = "resume" // answered once every process has been told
 	opAlone  = "alone"  // what is started from now on is in a network namespace of its own
@@ -49,10 +50,11 @@ type request struct {
 	Op       string
 	Commands []command
 
-	User  *account      `json:",omitempty"`
-	Image storage.Image `json:",omitempty"`
-	Delay time.Duration `json:",omitempty"`
-	Room  int64         `json:",omitempty"`
+	Signal syscall.Signal `json:",omitempty"` // of opEnd; 0: SIGTERM
+	User   *account       `json:",omitempty"`
+	Image  storage.Image  `json:",omitempty"`
+	Delay  time.Duration  `json:",omitempty"`
+	Room   int64          `json:",omitempty"`
 }
 
 // reply answers the request of that ID. The one with ID 0 comes first, unasked,

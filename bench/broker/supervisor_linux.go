@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,12 +121,13 @@ func (s *supervisor) answer(r request) {
 	case opEnd:
 		s.quiet = true
 		if s.broker != 0 {
-			_ = unix.Kill(s.broker, unix.SIGTERM)
+			sig := cmp.Or(r.Signal, unix.SIGTERM)
+			_ = unix.Kill(s.broker, sig)
 			for deadline := time.Now().Add(30 * time.Second); s.broker != 0 && time.Now().Before(deadline); s.reap() {
 				time.Sleep(2 * time.Millisecond)
 			}
 			if s.broker != 0 {
-				err = errors.New("it did not end within 30s of SIGTERM and was killed")
+				err = fmt.Errorf("it did not end within 30s of %s and was killed", unix.SignalName(sig))
 			}
 		}
 		s.killAll()

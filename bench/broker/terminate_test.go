@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"queuelab/bench/broker"
 	"queuelab/bench/broker/brokertest"
 )
@@ -16,6 +18,7 @@ func TestATerminatedBrokerEndsInOrderAndComesBack(t *testing.T) {
 		{"redis", "Redis is now ready to exit"},
 		{"rabbitmq", "SIGTERM received - shutting down"},
 		{"kafka", "shut down completed"},
+		{"postgres", "database system is shut down"},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			if c.kind == "kafka" && os.Getenv("QUEUELAB_SOAK") == "" {
@@ -23,6 +26,13 @@ func TestATerminatedBrokerEndsInOrderAndComesBack(t *testing.T) {
 			}
 			ctx := within(t, 3*time.Minute)
 			b := brokertest.Start(t, c.kind, "")
+			if c.kind == "postgres" { // a client that stays
+				conn, err := pgx.Connect(ctx, b.URL())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close(ctx)
+			}
 			before := len(b.Log(ctx))
 			if err := b.Terminate(ctx); err != nil {
 				t.Fatal(err)

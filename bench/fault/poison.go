@@ -34,9 +34,8 @@ func Poison() Fault {
 				// consumer holds it and tries again.
 				s.Facts().Events = PoisonAttempts - 1
 			}
-			if err := s.Delivered(ctx, int64(bad)+1); err != nil {
-				s.Invalid("%v", err)
-				return ctx.Err()
+			if err := producer.Produced(ctx); err != nil {
+				return err
 			}
 			s.Confirmed()
 			s.Healed()

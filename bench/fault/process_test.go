@@ -42,8 +42,8 @@ func TestFaultsOfProcessesHappenInTheirOrder(t *testing.T) {
 			"start consumer", "start producer", "produce", "75 delivered",
 			"asked", "start consumer", "confirmed", "consumer stops", "start consumer", "healed", "finish 1",
 		}},
-		{Poison(), nil, []string{"start consumer", "asked", "start producer", "produce", "201 delivered", "confirmed", "healed", "finish 1"}},
-		{Poison(), func(s *stage) { s.target.Broker = "" }, []string{"asked", "start producerconsumer", "produce", "201 delivered", "confirmed", "healed", "finish 1"}},
+		{Poison(), nil, []string{"start consumer", "asked", "start producer", "produce", "produced", "confirmed", "healed", "finish 1"}},
+		{Poison(), func(s *stage) { s.target.Broker = "" }, []string{"asked", "start producerconsumer", "produce", "produced", "confirmed", "healed", "finish 1"}},
 	} {
 		t.Run(c.fault.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -168,5 +168,19 @@ func TestWhatMeansNothingToAQueueInAProcessSaysWhy(t *testing.T) {
 		if why := f.Means(Target{Backend: "redis-list", Broker: "redis"}); why != "" {
 			t.Errorf("%s: got %q for a queue on a broker", f.Name, why)
 		}
+	}
+}
+
+func TestAQueueThatSkipsIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		s.target.Caps.Skips = true
+		loaded, err := underLoad(t.Context(), s)
+		if !loaded || err != nil || len(s.story) > 0 {
+			t.Errorf("got %v, %v and %v, want it loaded by the time alone", loaded, err, s.story)
+		}
+	})
+	if why := ZombieConsumer().Means(Target{Broker: "redis", Caps: queue.Capabilities{Skips: true}}); why == "" {
+		t.Error("got no reason why a zombie means nothing to a queue that skips")
 	}
 }

@@ -16,8 +16,11 @@ func ZombieConsumer() Fault {
 		Summary: "a consumer stands still with a message in hand until its lease is over and another has taken over, and goes on",
 		Trials:  3,
 		Means: func(t Target) string {
-			if t.Broker == "" {
+			switch {
+			case t.Broker == "":
 				return "queue, producer and consumer are one process: they stand still and go on together"
+			case t.Caps.Skips:
+				return "what comes while the zombie stands still is skipped, and nothing is leased to anybody"
 			}
 			return ""
 		},
