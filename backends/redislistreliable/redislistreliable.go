@@ -27,8 +27,7 @@
 //	batch=N         most messages taken in one round trip, 1 to 1000; default 100
 //	pipeline=N      most messages of concurrent publishes in one LPUSH; default 512
 //	timeout=D       to connect, and for an answer; default 3s
-//	retries=N       go-redis sends a command that failed again, behind everybody's
-//	                back; default 0
+//	retries=N       this, wait=N, sentinel=H:P,… and master=NAME are as with redislist
 //	preset=latency  batch=1
 //	preset=throughput  batch=1000
 //

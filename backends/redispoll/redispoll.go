@@ -24,8 +24,7 @@
 //	                killed consumer loses is a batch
 //	pipeline=N      most messages of concurrent publishes in one LPUSH; default 512
 //	timeout=D       to connect, and for an answer; default 3s
-//	retries=N       go-redis sends a command that failed again, behind everybody's
-//	                back; default 0
+//	retries=N       this, wait=N, sentinel=H:P,… and master=NAME are as with redislist
 //	preset=latency  interval=1ms
 //	preset=throughput  batch=100
 //

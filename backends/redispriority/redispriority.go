@@ -29,8 +29,7 @@
 //	                high:42
 //	pipeline=N      most messages of concurrent publishes in one round trip; default 512
 //	timeout=D       to connect, and for an answer; default 3s
-//	retries=N       go-redis sends a command that failed again, behind everybody's
-//	                back; default 0
+//	retries=N       this, wait=N, sentinel=H:P,… and master=NAME are as with redislist
 //	preset=latency  pipeline=512
 //	preset=throughput  pipeline=2000
 //

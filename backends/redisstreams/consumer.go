@@ -2,11 +2,8 @@ package redisstreams
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -73,7 +70,7 @@ func (q *streams) Consumer(ctx context.Context) (queue.Consumer, error) {
 		return nil, err
 	}
 	c := &consumer{
-		q: q, name: newName(), client: q.Client(6),
+		q: q, name: redisconn.NewName(), client: q.Client(6),
 		hand: map[string]*entry{}, cursor: "0-0", nextClaim: time.Now(),
 	}
 	c.session = redisconn.NewSession(q.Server, c.client)
@@ -102,16 +99,6 @@ func (q *streams) Consumer(ctx context.Context) (queue.Consumer, error) {
 	}
 	c.keeper.Go(func() { c.keep(background) })
 	return c, nil
-}
-
-// newName is unique over hosts, processes and consumers, and tells a person
-// whose it is.
-func newName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "host"
-	}
-	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:8]))
 }
 
 // Receive implements queue.Consumer. An entry that is not a message is acked away,

@@ -113,7 +113,7 @@ func NewName() string {
 	if err != nil {
 		host = "host"
 	}
-	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:8]))
+	return fmt.Sprintf("%s-%d-%s", strings.ReplaceAll(host, " ", "-"), os.Getpid(), strings.ToLower(rand.Text()[:8]))
 }
 
 // Do sends a command on the one connection that may block for Block.
