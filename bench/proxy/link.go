@@ -21,9 +21,8 @@ type link struct {
 	// With the proxy's mu held:
 	talk   dialogue
 	last   time.Time // when something moved
-	due    [2]time.Time
-	broken bool // it has lost bytes, or the end of one side
-	losing *loss
+	broken bool      // it has lost bytes, or the end of one side
+	losing *loss     // what this link is to be reset for, and is not yet
 }
 
 // piece is what was read at once, on its way.
@@ -144,10 +143,6 @@ func (l *link) pass(d Direction, b []byte) (pc piece, ok bool) {
 			pc.due = pc.due.Add(rand.N(r.Jitter))
 		}
 	}
-	if l.due[d].After(pc.due) {
-		pc.due = l.due[d] // not before what came before
-	}
-	l.due[d] = pc.due
 	pc.bytes = bytes.Clone(b)
 	return pc, len(pc.bytes) > 0 || pc.lost != nil
 }

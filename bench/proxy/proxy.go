@@ -34,7 +34,8 @@ type Rule struct {
 	// Dropped, where it is set, sees what Drop swallows, in order for each
 	// connection. It must neither keep it nor call the proxy.
 	Dropped func(b []byte)
-	// Delay holds bytes back, with up to Jitter more by chance. Order stays.
+	// Delay holds bytes back, with up to Jitter more by chance. What comes later
+	// waits for them.
 	Delay, Jitter time.Duration
 	// BytesPerSecond is shared by all connections; 0: no limit.
 	BytesPerSecond int

@@ -215,6 +215,33 @@ func TestSeveralLossesTakeOneReplyEach(t *testing.T) {
 	dial(t, p).wants(t, "push", "re push")
 }
 
+func TestALossThatAResetForestallsIsAnotherReplys(t *testing.T) {
+	s := serve(t, echo)
+	p := start(t, s)
+	c := dial(t, p)
+	c.wants(t, "hello", "re hello")
+	lost := p.LoseReply(proxy.Contains("push"))
+	p.Set(proxy.ToClient, proxy.Rule{Delay: time.Hour}) // chosen, and not yet lost
+	if _, err := io.WriteString(c, "push 1\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Await(within(t), func(c proxy.Counts) bool { return c.Held[proxy.ToClient] == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	p.Reset()
+	if err := p.Await(within(t), func(c proxy.Counts) bool { return c.Open == 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Counts().LostReplies; got != 0 {
+		t.Errorf("got %d lost replies, want none: it was the reset", got)
+	}
+	p.Set(proxy.ToClient, proxy.Rule{})
+	if got, err := dial(t, p).ask("push 2"); err == nil {
+		t.Errorf("got %q, want a reset", got)
+	}
+	<-lost
+}
+
 func TestResetStrikesEveryConnectionAndNoneThatComesLater(t *testing.T) {
 	s := serve(t, echo)
 	p := start(t, s)
