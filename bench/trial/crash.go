@@ -16,7 +16,7 @@ import (
 // The leases and time-outs of crash trials: short enough to wait for, and
 // printed with the result through the URL.
 const (
-	streamsClaim = 1500 * time.Millisecond
+	shortLease   = 1500 * time.Millisecond
 	kafkaSession = 1500 * time.Millisecond
 )
 
@@ -24,8 +24,12 @@ const (
 // time, so that what a victim holds is known.
 func crashQuery(scheme string, prefetch int) string {
 	switch scheme {
-	case "redis+streams":
-		return fmt.Sprintf("claim=%v", streamsClaim)
+	case "redis+streams", "redis+list-reliable", "redis+doing", "redis+zset", "redis+sharded":
+		return fmt.Sprintf("claim=%v", shortLease)
+	case "nats":
+		return fmt.Sprintf("ack-wait=%v", shortLease)
+	case "postgres":
+		return fmt.Sprintf("lease=%v", shortLease)
 	case "amqp":
 		return fmt.Sprintf("prefetch=%d", prefetch)
 	case "kafka":

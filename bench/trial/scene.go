@@ -26,8 +26,8 @@ func (t *crashTrial) Target() fault.Target { return t.spec.target(t.caps) }
 func (s Spec) target(caps queue.Capabilities) fault.Target {
 	lease := time.Duration(0)
 	switch scheme(s.Setting.Backend) {
-	case "redis+streams":
-		lease = streamsClaim
+	case "redis+streams", "redis+list-reliable", "redis+doing", "redis+zset", "redis+sharded", "nats", "postgres":
+		lease = shortLease
 	case "kafka":
 		lease = kafkaSession
 	}
