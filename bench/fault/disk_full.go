@@ -69,5 +69,5 @@ func fillDisk(ctx context.Context, s Scene) (err error) {
 	if err := b.Kill(ctx); err != nil {
 		return err
 	}
-	return restarted(ctx, s)
+	return queueRestarted(ctx, s)
 }

@@ -99,6 +99,20 @@ func standing(ctx context.Context, s Scene) (n int64, err error) {
 	return n, errors.Join(err, asked)
 }
 
+// queueRestarted starts the broker again and reads back what it has, once the
+// queue can be looked into. A queue that does not come back is no loss of
+// messages, and is not counted as one.
+func queueRestarted(ctx context.Context, s Scene) error {
+	if err := s.Broker().Restart(ctx); err != nil {
+		return fmt.Errorf("restart the broker: %w", err)
+	}
+	if _, err := standing(ctx, s); err != nil {
+		s.Invalid("the queue did not come back: %v", err)
+		return ctx.Err()
+	}
+	return readBack(ctx, s)
+}
+
 // until waits for a fact.
 func until(ctx context.Context, atMost, every time.Duration, what string, holds func() (bool, error)) error {
 	for deadline := time.Now().Add(atMost); ; {

@@ -77,7 +77,7 @@ func losePower(ctx context.Context, s Scene) error {
 	held, err := standing(ctx, s)
 	if err != nil {
 		s.Invalid("the queue did not come back from the image of a killed process: %v", err)
-		return nil
+		return ctx.Err()
 	}
 	if !s.Target().Caps.DropsOldest { // else the queue has fewer by its own will
 		f.CrashLost = max(0, accepted-held)
@@ -88,6 +88,10 @@ func losePower(ctx context.Context, s Scene) error {
 		}
 		s.Invalid("the broker did not come back from a power loss: %v", err)
 		return nil
+	}
+	if _, err := standing(ctx, s); err != nil {
+		s.Invalid("the queue did not come back from a power loss: %v", err)
+		return ctx.Err()
 	}
 	return readBack(ctx, s)
 }

@@ -62,7 +62,7 @@ func slowDisk(ctx context.Context, s Scene) (err error) {
 	if err := fast(ctx); err != nil {
 		return err
 	}
-	return restarted(ctx, s)
+	return queueRestarted(ctx, s)
 }
 
 // inASync waits until this trial's part of a slow sync has passed. A broker that
