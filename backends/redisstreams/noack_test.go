@@ -67,8 +67,10 @@ func TestTheOldestAreDroppedAndTheBacklogSaysSo(t *testing.T) {
 		settle(t, c.Ack(t.Context(), d))
 	}
 	backlog(0) // though the broker still counts what was dropped unread
-	publish(t, p, "6")
-	backlog(1)
+	publish(t, p, "6", "7", "8", "9", "10")
+	backlog(3)
+	settle(t, c.Ack(t.Context(), redistest.Take(t, c, 3)...))
+	backlog(0)
 }
 
 func TestWhatIsDroppedInAConsumersHandIsTold(t *testing.T) {

@@ -281,8 +281,8 @@ func (q *streams) Backlog(ctx context.Context) (queue.Backlog, error) {
 
 // lag is how many entries the group has not read, -1 where the broker has lost
 // count, which it does when entries were deleted. That it has read all is known
-// even then. What maxlen has dropped unread the broker counts for ever; there are
-// at most as many unread ones as there are entries.
+// even then. What maxlen has dropped unread the broker may count for ever: then it
+// is at most as many as there are entries, read ones that are still kept included.
 func (q *streams) lag(ctx context.Context, g redis.XInfoGroup) (int64, error) {
 	if g.Lag >= 0 && q.maxLen == 0 {
 		return g.Lag, nil
