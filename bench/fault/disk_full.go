@@ -37,12 +37,12 @@ func fillDisk(ctx context.Context, s Scene) (err error) {
 	if err != nil {
 		return err
 	}
+	empty := func(ctx context.Context) error { return b.FillDisk(ctx, false) }
+	defer func() { err = errors.Join(err, undo(ctx, empty)) }()
 	s.Asked()
 	if err := b.FillDisk(ctx, true); err != nil {
 		return err
 	}
-	empty := func(ctx context.Context) error { return b.FillDisk(ctx, false) }
-	defer func() { err = errors.Join(err, undo(ctx, empty)) }()
 	err = until(ctx, 5*time.Second, 20*time.Millisecond, "a write that finds no space", func() (bool, error) {
 		now, err := b.SyncStats(ctx)
 		return now.Refused > old.Refused, err

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,7 +30,7 @@ func PowerLoss() Fault {
 	}
 }
 
-func losePower(ctx context.Context, s Scene) error {
+func losePower(ctx context.Context, s Scene) (err error) {
 	b := s.Broker()
 	eachSecond, err := syncsEachSecond(ctx, b)
 	if err != nil {
@@ -46,6 +47,11 @@ func losePower(ctx context.Context, s Scene) error {
 	}
 	s.Asked()
 	cut, err := b.CutPower(ctx)
+	defer func() {
+		if ctx.Err() != nil { // the next trial wants a broker that runs
+			err = errors.Join(err, undo(ctx, func(ctx context.Context) error { return b.RestartFrom(ctx, storage.Power) }))
+		}
+	}()
 	if err != nil {
 		return err
 	}

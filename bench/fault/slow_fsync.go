@@ -38,12 +38,12 @@ func slowDisk(ctx context.Context, s Scene) (err error) {
 	if err != nil {
 		return err
 	}
+	fast := func(ctx context.Context) error { return b.DelaySync(ctx, 0) }
+	defer func() { err = errors.Join(err, undo(ctx, fast)) }()
 	s.Asked()
 	if err := b.DelaySync(ctx, slowSync); err != nil {
 		return err
 	}
-	fast := func(ctx context.Context) error { return b.DelaySync(ctx, 0) }
-	defer func() { err = errors.Join(err, undo(ctx, fast)) }()
 	if err := inASync(ctx, s); err != nil {
 		return err
 	}
