@@ -46,7 +46,8 @@ type Options struct {
 	// that is timed on it means anything.
 	Storage bool
 	// Network keeps the nodes of a cluster in network namespaces of their own, so
-	// that CutOff can part them: of Kafka only, and for root. See NetworkAvailable.
+	// that CutOff can part them, for root; see NetworkAvailable. It means nothing to
+	// a single broker and to Redis, whose Sentinels stand beside no node.
 	// What nodes and clients say to each other then passes through this process,
 	// so that nothing that is timed on it means anything.
 	Network bool
@@ -191,9 +192,10 @@ func (b *Broker) URL() string { return b.url }
 // has confirmed each death. Data and port stay, for Restart.
 func (b *Broker) Kill(ctx context.Context) error { return b.do(ctx, "kill", host.kill) }
 
-// Terminate sends SIGTERM to the broker, as a service manager does that stops it,
-// and returns once every process of it is gone. One that has not ended within 30 s
-// is killed, and that is an error. Data and port stay, for Restart.
+// Terminate sends SIGTERM to the broker, as a service manager does that stops it
+// (SIGINT to PostgreSQL, which waits for its clients on the other one), and returns
+// once every process of it is gone. One that has not ended within 30 s is killed,
+// and that is an error. Data and port stay, for Restart.
 func (b *Broker) Terminate(ctx context.Context) error { return b.do(ctx, "terminate", host.terminate) }
 
 // Restart starts a killed broker on the same data and port, and returns once it

@@ -55,9 +55,6 @@ func assembleRabbit(ctx context.Context, k kind, setting string) (host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.network {
-		return nil, fmt.Errorf("%s in namespaces: %w", k.name, errors.ErrUnsupported)
-	}
 	_, epmd, err := rabbitPrograms()
 	if err != nil {
 		return nil, err
@@ -87,7 +84,7 @@ func assembleRabbit(ctx context.Context, k kind, setting string) (host, error) {
 	conf := append(append(bytes.Clone(content), '\n'), peers.String()...)
 	members, err := build(clusterNodes, func(i int) (*member, error) {
 		own := []int{clients[i], dist[i], names}
-		return newMember(ctx, node, place{conf: name, content: conf, ports: own}, func(l layout) (plan, error) {
+		return newMember(ctx, node, place{conf: name, content: conf, ports: own, alone: k.network}, func(l layout) (plan, error) {
 			if err := os.WriteFile(filepath.Join(l.dir, ".erlang.cookie"), []byte(cookie), 0o400); err != nil {
 				return plan{}, err
 			}
@@ -104,10 +101,19 @@ func assembleRabbit(ctx context.Context, k kind, setting string) (host, error) {
 	for i, m := range members {
 		c.nodes = append(c.nodes, single(node, node.url(clients[i]), m))
 	}
+	if k.network {
+		served := make([][]int, clusterNodes)
+		for i := range served {
+			served[i] = []int{clients[i], dist[i]}
+		}
+		if c.net, err = connect(members, served, 2, names); err != nil {
+			return nil, errors.Join(err, c.stop())
+		}
+	}
 	ask := func(ctx context.Context, script string) (map[string]string, error) {
 		var errs []error
 		for i, m := range members {
-			if !m.alive() {
+			if !m.alive() || c.net.isCut(i) { // which would not know that it was replaced
 				continue
 			}
 			got, err := askErlang(ctx, m.dir, m.env, nodeName(i), script)

@@ -36,9 +36,6 @@ func assembleRedis(ctx context.Context, k kind, setting string) (host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.network {
-		return nil, fmt.Errorf("%s in namespaces: %w", k.name, errors.ErrUnsupported)
-	}
 	node := redisKind()
 	if err := node.available(); err != nil {
 		return nil, err

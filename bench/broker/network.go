@@ -76,6 +76,16 @@ func (n *network) cut(node int) {
 	n.heals = make(chan struct{})
 }
 
+// isCut reports whether a node is cut off.
+func (n *network) isCut(node int) bool {
+	if n == nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return node == n.apart
+}
+
 // pass waits while the way is cut. It reports false once the network has ended.
 func (n *network) pass(way relayed) bool {
 	for {

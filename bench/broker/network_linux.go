@@ -51,8 +51,9 @@ func standAlone() error {
 }
 
 // connect makes the relays between members, each in a namespace of its own: served
-// are the ports of each. The first so many of them are for clients too.
-func connect(members []*member, served [][]int, forClients int) (_ *network, err error) {
+// are the ports of each, of which the first so many are for clients too. common
+// are ports of this machine that all of them need, cut off or not.
+func connect(members []*member, served [][]int, forClients int, common ...int) (_ *network, err error) {
 	n := newNetwork()
 	for _, m := range members {
 		space, err := namespaceOf(m.supervisor)
@@ -61,6 +62,18 @@ func connect(members []*member, served [][]int, forClients int) (_ *network, err
 			return nil, fmt.Errorf("%w: %w", ErrNoNetwork, err)
 		}
 		n.spaces = append(n.spaces, space)
+	}
+	for _, p := range common {
+		for _, space := range n.spaces {
+			var ln net.Listener
+			if err := within(space, func() (err error) { ln, err = net.Listen("tcp4", local(p)); return err }); err != nil {
+				n.close()
+				return nil, fmt.Errorf("relay to port %d: %w", p, err)
+			}
+			n.relay(ln, relayed{clients, clients}, func() (net.Conn, error) {
+				return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(n.life, "tcp4", local(p))
+			})
+		}
 	}
 	for to, ports := range served {
 		for i, p := range ports {

@@ -333,6 +333,7 @@ func TestWhatEachSettingLosesOnACluster(t *testing.T) {
 		{"kafka-3/acks-all", MajorityLoss(), keeps},
 		{"kafka-3/acks-1", LeaderPartition(), loses},
 		{"kafka-3/acks-all", LeaderPartition(), keeps},
+		{"rabbitmq-3/quorum", LeaderPartition(), keeps},
 		{"rabbitmq-3/quorum", LeaderKill(), keeps},
 		{"rabbitmq-3/quorum", FollowerKill(), keeps},
 		{"rabbitmq-3/quorum", MajorityLoss(), keeps},

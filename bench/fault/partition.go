@@ -8,9 +8,10 @@ import (
 	"queuelab/bench/broker"
 )
 
-// apart is how long a leader is cut off: several times what the others take to
-// choose another.
-const apart = 5 * time.Second
+// apart is how long a leader is cut off: longer than the others take to choose
+// another, shorter than RabbitMQ's nodes take to give each other up for good, after
+// which they have to be restarted.
+const apart = 8 * time.Second
 
 // LeaderPartition cuts the node that leads the queue off from the others, while a
 // producer that reaches it goes on: a split brain, if the leader confirms what the
@@ -22,8 +23,8 @@ func LeaderPartition() Fault {
 		OwnBroker: true,
 		Network:   true,
 		Means: func(t Target) string {
-			if t.Broker != "kafka-3" && isCluster(t) == "" {
-				return "only Kafka's nodes are kept in networks of their own here"
+			if t.Broker == "redis-sentinel" {
+				return "the lab's Sentinels stand apart from the nodes: a master that is cut off has none beside it to keep clients there"
 			}
 			return isCluster(t)
 		},
@@ -59,10 +60,12 @@ func leaderPartition(ctx context.Context, s Scene) error {
 		return err
 	}
 	defer s.Broker().Rejoin()
-	if _, err := s.Broker().AwaitLeader(ctx, s.QueueURL(""), leader); err != nil {
-		return err
+	if s.Target().Scheme == "kafka" { // RabbitMQ answers no question about its nodes before a minute has passed
+		if _, err := s.Broker().AwaitLeader(ctx, s.QueueURL(""), leader); err != nil {
+			return err
+		}
+		s.Note("led by another node after %.1fs", time.Since(began).Seconds())
 	}
-	s.Note("led by another node after %.1fs", time.Since(began).Seconds())
 	if err := pass(ctx, apart-time.Since(began)); err != nil {
 		return err
 	}
