@@ -37,14 +37,9 @@ var errSupervisorGone = errors.New("the broker's supervisor is gone, and the bro
 
 // startSupervisor returns once the supervisor has made its directory.
 func startSupervisor(ctx context.Context, kind string, ended func(string)) (*client, error) {
-	// The path, not /proc/self/exe: the processes list shall show a name that
-	// tells people what this is.
-	self, err := os.Executable()
+	self, err := selfPath()
 	if err != nil {
 		return nil, err
-	}
-	if _, err := os.Stat(self); err != nil {
-		self = "/proc/self/exe" // replaced or removed since we were started
 	}
 	theirRequests, requests, err := os.Pipe()
 	if err != nil {

@@ -48,8 +48,8 @@ func planNATS(l layout) (plan, error) {
 	}, nil
 }
 
-// selfPath is this program's, by its name and not as /proc/self/exe, so that the
-// list of processes shows people what it is.
+// selfPath is this program's path, not /proc/self/exe: the list of processes
+// shall show a name that tells people what this is.
 func selfPath() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

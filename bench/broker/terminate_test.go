@@ -19,6 +19,7 @@ func TestATerminatedBrokerEndsInOrderAndComesBack(t *testing.T) {
 		{"rabbitmq", "SIGTERM received - shutting down"},
 		{"kafka", "shut down completed"},
 		{"postgres", "database system is shut down"},
+		{"nats", "Initiating Shutdown"},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			if c.kind == "kafka" && os.Getenv("QUEUELAB_SOAK") == "" {
