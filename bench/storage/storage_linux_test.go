@@ -97,6 +97,10 @@ func TestACutLeavesWhatWasWrittenAndWhatWasSynced(t *testing.T) {
 			func(s *script) { s.write("a", "one two"); s.sync("a"); s.truncate("a", 3) },
 			files{"a": "one"}, files{"a": "one two"}, 0,
 		},
+		"what was written and cut off is dirty no more": {
+			func(s *script) { s.write("a", "one two"); s.truncate("a", 3) },
+			files{"a": "one"}, files{}, 3,
+		},
 		"what was cut off and synced is gone, also where the file grew again": {
 			func(s *script) {
 				s.write("a", "one two")
@@ -472,7 +476,10 @@ func TestAnImageCanBePutBackAgainAndAgain(t *testing.T) {
 		if err := unix.Stat(filepath.Join(at, "d/a"), &st); err != nil || st.Mode != unix.S_IFREG|0o640 || st.Uid != 1234 || st.Gid != 4321 {
 			t.Errorf("got mode %o of %d:%d, %v, want it as before", st.Mode, st.Uid, st.Gid, err)
 		}
-		if err := unix.Stat(d.content("synced", d.nodes[1].names["d"].names["sparse"]), &st); err != nil || st.Size != 10<<20+3 || st.Blocks > 64 {
+		d.mu.RLock()
+		sparse := d.content("synced", d.nodes[1].names["d"].names["sparse"])
+		d.mu.RUnlock()
+		if err := unix.Stat(sparse, &st); err != nil || st.Size != 10<<20+3 || st.Blocks > 64 {
 			t.Errorf("got %d bytes in %d blocks, %v, want the hole kept", st.Size, st.Blocks, err)
 		}
 		// What this life does stays out of the image.
