@@ -87,7 +87,7 @@ func (b *Broker) paste(ctx context.Context) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "\n%s %s\n", b.Kind(), version)
 	schemes := map[string][]string{
-		"redis":    {"redis+list", "redis+pubsub", "redis+streams"},
+		"redis":    {"redis+list", "redis+list-reliable", "redis+poll", "redis+priority", "redis+doing", "redis+zset", "redis+pubsub", "redis+bell", "redis+streams", "redis+xread", "redis+sharded"},
 		"rabbitmq": {"amqp"},
 		"kafka":    {"kafka"},
 		"postgres": {"postgres"},

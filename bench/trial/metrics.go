@@ -93,7 +93,7 @@ func (c *Cell) spread(seed uint64) {
 
 // loss judges by the crash: what one crash loses is lost together.
 func (c *Cell) loss() {
-	if c.Test != TestCrash || c.Valid == 0 {
+	if c.Test != TestCrash && c.Test != TestFault || c.Valid == 0 {
 		return
 	}
 	l := &Loss{}
