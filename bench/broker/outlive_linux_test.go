@@ -82,8 +82,14 @@ func TestNothingOutlivesTheCommand(t *testing.T) {
 		{"postgres", many(3, 50), 6 * time.Second},
 		{"kafka", many(2, 30), 20 * time.Second},
 		{"rabbitmq", many(2, 30), 20 * time.Second},
+		{"redis-sentinel", many(2, 30), 5 * time.Second},
+		{"kafka-3", many(0, 10), 20 * time.Second},
+		{"rabbitmq-3", many(0, 10), 30 * time.Second},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
+			if c.times == 0 {
+				t.Skip("set QUEUELAB_SOAK=1: it takes minutes")
+			}
 			t.Parallel()
 			if b, err := broker.Start(within(t, 3*time.Minute), broker.Options{Kind: c.kind}); errors.Is(err, broker.ErrUnavailable) && os.Getenv("CI") != "true" {
 				t.Skip(err)
