@@ -45,11 +45,11 @@ func noBinding(e *env) {
 	}
 }
 
-func (e *env) replay(q queue.Queue, from queue.From) queue.Consumer {
+func (e *env) replay(q queue.Replayer, from queue.From) queue.Consumer {
 	e.Helper()
 	ctx, cancel := e.deadline(e.h.Arrival)
 	defer cancel()
-	c, err := q.(queue.Replayer).Replay(ctx, from)
+	c, err := q.Replay(ctx, from)
 	if err != nil {
 		e.Fatalf("replay from %+v: %v", from, err)
 	}
@@ -72,6 +72,10 @@ func (e *env) settledMessages(c queue.Consumer, p queue.Publisher, n int) []queu
 // take their time to open.
 func replayed(e *env) {
 	q := e.open()
+	replayer, ok := q.(queue.Replayer)
+	if !ok {
+		e.Fatalf("Replay is claimed, and the queue is no Replayer")
+	}
 	c, p := e.both(q)
 	early := e.settledMessages(c, p, 40)
 	// Brokers tell milliseconds apart, by their own clocks, which for brokers
@@ -84,7 +88,7 @@ func replayed(e *env) {
 	ds := e.take(c, len(held)) // which a replay must not settle
 	late = append(late, held...)
 
-	all := e.replay(q, queue.From{})
+	all := e.replay(replayer, queue.From{})
 	again := e.collect(append(early, late...), all)
 	if diff := cmp.Diff(byKey(append(early, late...)), byKey(messages(again))); e.caps.OrderedPerKey && diff != "" {
 		e.Errorf("keys are replayed in another order than published (-published +replayed):\n%s", diff)
@@ -95,10 +99,10 @@ func replayed(e *env) {
 	if err := all.Nack(e.ctx, again[0]); !errors.Is(err, queue.ErrUnsupported) {
 		e.Errorf("Nack of a replayed delivery: got %v, want ErrUnsupported", err)
 	}
-	some := e.replay(q, queue.From{Time: between})
+	some := e.replay(replayer, queue.From{Time: between})
 	e.collect(late, some)
 	e.nothing(some, e.quiet)
-	end := e.replay(q, queue.From{Time: time.Now().Add(time.Hour)})
+	end := e.replay(replayer, queue.From{Time: time.Now().Add(time.Hour)})
 	e.nothing(end, e.quiet)
 
 	after := e.settledMessages(c, p, 5) // the group goes on, and so do they
@@ -112,7 +116,7 @@ func replayed(e *env) {
 		e.Errorf("Receive of a closed replay: got %v, want ErrClosed", err)
 	}
 	for _, from := range []queue.From{{Offset: "nowhere"}, {Offset: "0", Time: time.Now()}} {
-		if c, err := q.(queue.Replayer).Replay(e.ctx, from); err == nil {
+		if c, err := replayer.Replay(e.ctx, from); err == nil {
 			c.Close()
 			e.Errorf("replay from %+v: got nil, want an error", from)
 		}
