@@ -150,9 +150,8 @@ func kafkaMetadata(ctx context.Context, url, topic string) (m *kafka.MetadataRes
 }
 
 // kafkaTopic asks the nodes that run, one after the other, about the partitions
-// of a queue's topic. Each that answers is given to see, until it says that it
-// has seen enough.
-func (c *cluster) kafkaTopic(ctx context.Context, queueURL string, see func(node int, t kafka.Topic) (enough bool)) error {
+// of a queue's topic. Each that answers is given to see.
+func (c *cluster) kafkaTopic(ctx context.Context, queueURL string, see func(node int, t kafka.Topic)) error {
 	u, err := url.Parse(queueURL)
 	if err != nil {
 		return err
@@ -175,9 +174,7 @@ func (c *cluster) kafkaTopic(ctx context.Context, queueURL string, see func(node
 			continue
 		}
 		seen = true
-		if see(i, m.Topics[0]) {
-			return nil
-		}
+		see(i, m.Topics[0])
 	}
 	if seen {
 		return nil
@@ -189,13 +186,12 @@ func (c *cluster) kafkaTopic(ctx context.Context, queueURL string, see func(node
 // it was replaced.
 func (c *cluster) kafkaLeader(ctx context.Context, queueURL string) (int, error) {
 	leads := make([]int, clusterNodes+1)
-	err := c.kafkaTopic(ctx, queueURL, func(_ int, t kafka.Topic) bool {
+	err := c.kafkaTopic(ctx, queueURL, func(_ int, t kafka.Topic) {
 		for _, p := range t.Partitions {
 			if p.Error == nil && p.Leader.ID >= 1 && p.Leader.ID <= clusterNodes {
 				leads[p.Leader.ID]++
 			}
 		}
-		return false
 	})
 	if err != nil {
 		return 0, err
@@ -217,7 +213,7 @@ func (c *cluster) kafkaWhole(ctx context.Context, queueURL string) error {
 	asked := 0
 	leaders := map[int]int{}
 	var missing error
-	err := c.kafkaTopic(ctx, queueURL, func(node int, t kafka.Topic) bool {
+	err := c.kafkaTopic(ctx, queueURL, func(node int, t kafka.Topic) {
 		asked++
 		for _, p := range t.Partitions {
 			if before, ok := leaders[p.ID]; ok && before != p.Leader.ID {
@@ -228,7 +224,6 @@ func (c *cluster) kafkaWhole(ctx context.Context, queueURL string) error {
 				missing = fmt.Errorf("partition %d has %d of %d replicas in sync, says node %d", p.ID, len(p.Isr), clusterNodes, node+1)
 			}
 		}
-		return false
 	})
 	if err == nil && missing == nil && asked != clusterNodes {
 		missing = fmt.Errorf("%d of %d nodes answered", asked, clusterNodes)
