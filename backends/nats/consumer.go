@@ -82,7 +82,7 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 	switch {
 	case err == nil:
 		c.failures = 0
-	case err == ctx.Err() || errors.Is(err, queue.ErrClosed):
+	case ctx.Err() != nil || errors.Is(err, queue.ErrClosed):
 	default:
 		c.failures++
 		err = fmt.Errorf("nats receive: %w", err)
