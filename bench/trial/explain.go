@@ -24,6 +24,7 @@ const (
 	PlaceUnrouted  Place = "the exchange: accepted, and there was no queue to put it into"
 	PlaceOverflow  Place = "the limit: the queue was full and dropped it"
 	PlaceNotLost   Place = "not lost"
+	PlaceDead      Place = "not lost: dead-lettered after its attempts"
 	PlaceNoPromise Place = "nobody promised anything: it was never accepted"
 )
 
@@ -60,7 +61,7 @@ func Explain(w io.Writer, e Evidence, message string) error {
 
 func verdictOf(place Place) string {
 	switch place {
-	case PlaceNotLost, PlaceNoPromise:
+	case PlaceNotLost, PlaceNoPromise, PlaceDead:
 		return strings.ToUpper(string(place[:1])) + string(place[1:]) + "."
 	}
 	return "Lost at " + string(place) + "."
@@ -125,6 +126,10 @@ func (e Evidence) line(r ledger.Record) string {
 		return "its effect was committed by " + who
 	case ledger.Acked:
 		return "acked by " + who
+	case ledger.EffectUnknown:
+		return "its effect may be committed: the database did not answer " + who
+	case ledger.DeadLettered:
+		return "given up and dead-lettered by " + who
 	case ledger.Nacked:
 		return "given back by " + who
 	}
@@ -133,7 +138,7 @@ func (e Evidence) line(r ledger.Record) string {
 
 // Place says where the message was lost.
 func (e Evidence) Place(id ledger.ID) Place {
-	var accepted, unheard, delivered, acked bool
+	var accepted, unheard, delivered, acked, dead bool
 	for _, r := range e.Records {
 		if r.ID() != id {
 			continue
@@ -145,11 +150,15 @@ func (e Evidence) Place(id ledger.ID) Place {
 			delivered = true
 		case ledger.Acked:
 			acked = true
+		case ledger.DeadLettered:
+			dead = true
 		}
 	}
 	switch name := id.String(); {
 	case e.Effects[name] > 0 || slices.Contains(e.Remaining, name):
 		return PlaceNotLost
+	case dead:
+		return PlaceDead
 	case !accepted: // neither unknown nor rejected promises anything
 		return PlaceNoPromise
 	case delivered && acked:

@@ -96,7 +96,7 @@ const saleLanes = 4
 // dead service's orders to come back before the buyers' deadline.
 func saleQuery(backend string) string {
 	switch backend {
-	case "redis-streams":
+	case "redis-streams", "redis-sharded":
 		return "claim=2s"
 	case "kafka":
 		return "session=2s&heartbeat=500ms"

@@ -54,9 +54,21 @@ func fold(s Spec, row Row, outcomes []Outcome, seed uint64, c *Cell) {
 
 // verdict judges the sums of the counts, and each trial by itself.
 func (t *tally) verdict(row Row, sums ledger.Counts) (verdict, note string) {
+	stranded := sums.Stranded
+	if t.caps.MayStrand {
+		sums.Stranded = 0
+		defer func() {
+			if stranded > 0 {
+				note += fmt.Sprintf("; %d stranded, as this queue says that they may", stranded)
+			}
+		}()
+	}
 	verdict, note = Verdict(row, t.facts, sums, len(t.each))
 	// A sum can hide what a single trial shows.
 	for _, o := range t.each {
+		if t.caps.MayStrand {
+			o.Run.Stranded = 0
+		}
 		v, n := Verdict(row, o.Facts, o.Run.Counts, 1)
 		if v == VerdictContradiction && o.LostUnacked > 0 {
 			// Whoever did it, the queue or the consumer, it shows as this.
