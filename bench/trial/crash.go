@@ -27,7 +27,7 @@ func crashQuery(scheme string, prefetch int) string {
 	case "redis+streams", "redis+list-reliable", "redis+doing", "redis+zset", "redis+sharded":
 		return fmt.Sprintf("claim=%v", shortLease)
 	case "nats":
-		return fmt.Sprintf("ack-wait=%v", shortLease)
+		return fmt.Sprintf("ack-wait=%v&prefetch=%d", shortLease, prefetch)
 	case "postgres":
 		return fmt.Sprintf("lease=%v", shortLease)
 	case "amqp":

@@ -223,7 +223,7 @@ func (t *crashTrial) gatherFacts(records []ledger.Record) Facts {
 		f.Backlog = missed
 	case scheme(t.spec.Setting.Backend) == "amqp" && t.caps.Guarantee == queue.AtMostOnce:
 		f.Buffer += missed // auto-ack: pushed without a bound
-	case scheme(t.spec.Setting.Backend) == "amqp":
+	case scheme(t.spec.Setting.Backend) == "amqp", scheme(t.spec.Setting.Backend) == "nats":
 		f.Buffer += int64(t.spec.Load.Prefetch)
 	}
 	return f

@@ -98,6 +98,10 @@ func saleQuery(backend string) string {
 	switch backend {
 	case "redis-streams", "redis-sharded":
 		return "claim=2s"
+	case "nats":
+		return "ack-wait=2s"
+	case "postgres":
+		return "lease=2s"
 	case "kafka":
 		return "session=2s&heartbeat=500ms"
 	}
