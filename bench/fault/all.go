@@ -4,7 +4,7 @@ package fault
 func All() []Fault {
 	return []Fault{
 		None(),
-		ConsumerKillOnReceive(), ConsumerKillMidHandle(), ConsumerKillBeforeAck(), ConsumerKillAfterAck(), ZombieConsumer(), SlowConsumer(), ConsumerJoinsLeaves(), Poison(),
+		ConsumerKillOnReceive(), ConsumerKillMidHandle(), ConsumerKillSlowHandler(), ConsumerKillBeforeAck(), ConsumerKillAfterAck(), ZombieConsumer(), SlowConsumer(), ConsumerJoinsLeaves(), Poison(),
 		ProducerKill(),
 		BrokerKill(), BrokerStop(), BrokerFreeze(),
 		PowerLoss(), SlowFsync(), DiskFull(),

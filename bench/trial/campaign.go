@@ -39,6 +39,7 @@ func questions() []question {
 		of("consumer-kill-mid-handle",
 			"memory/bounded", "redis-list/aof-everysec", "redis-list-reliable/aof-everysec", "redis-streams/aof-everysec", "redis-streams/no-ack",
 			"rabbitmq/transient", "rabbitmq/quorum", "kafka/acks-all", "kafka/commit-before"),
+		of("consumer-kill-slow-handler", "kafka/acks-all", "kafka/auto-commit", "kafka/auto-commit-poll"),
 		of("consumer-kill-before-ack", "redis-list/aof-everysec", "redis-streams/aof-everysec", "rabbitmq/quorum", "kafka/acks-all"),
 		of("producer-kill", "redis-streams/aof-everysec", "rabbitmq/quorum", "kafka/acks-all"),
 		of("zombie-consumer", "redis-streams/aof-everysec", "kafka/acks-all"),
