@@ -13,8 +13,9 @@ var errUnroutable = errors.New("the broker has no queue for it: was the queue de
 
 // collect finds the outcome of each message of one channel, in their order. It
 // alone reads returns, so that what it knows of a message when its confirm has
-// come is all there is: the broker returns a message before it acks it.
-func collect(ch *amqp.Channel, sent <-chan outstanding, slots chan struct{}, returns <-chan amqp.Return) {
+// come is all there is: the broker returns a message before it acks it. nacked is
+// called before the outcome of a message that the broker refused is known.
+func collect(ch *amqp.Channel, sent <-chan outstanding, slots chan struct{}, returns <-chan amqp.Return, nacked func()) {
 	returned := make(map[string]string)
 	note := func(r amqp.Return, ok bool) {
 		if ok {
@@ -52,6 +53,7 @@ func collect(ch *amqp.Channel, sent <-chan outstanding, slots chan struct{}, ret
 			// outstanding as if it had been nacked. It was not.
 			o.call.finish(o.index, queue.Unknown, errors.New("rabbitmq: publish: connection lost before the confirm"))
 		default:
+			nacked()
 			o.call.finish(o.index, queue.Rejected, fmt.Errorf("rabbitmq: publish: %w", queue.Reject(errors.New("nacked by the broker"))))
 		}
 		<-slots

@@ -110,7 +110,9 @@
 // when it has created the queue, so that what is published later is durable.
 //
 // In a quorum queue of several members the others choose a new leader when its
-// node dies. Until they have, publishes are nacked, which is a rejection. Where
+// node dies. Until they have, publishes are nacked, which is a rejection; a channel
+// that was opened meanwhile would go on so for ever, so that one that was nacked is
+// replaced, unless a full queue is to reject. Where
 // most members are gone nobody answers at all, neither with a confirm nor with an
 // error, and what was published waits for their return: it is unknown after
 // confirm-timeout.

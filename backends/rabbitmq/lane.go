@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -32,6 +33,8 @@ type lane struct {
 	written uint64           // messages so far, the broker counts along
 	sent    chan outstanding // to collect, closed with the channel's use
 	slots   chan struct{}    // taken by each unconfirmed message: the window
+	spoiled *atomic.Bool     // the channel is of no more use; see ready
+	settled chan struct{}    // closed once all that was sent has its outcome
 }
 
 // outstanding is a message that was written and not confirmed.
@@ -66,8 +69,22 @@ func (l *lane) ready() error {
 		if err != nil {
 			return err
 		}
-		if l.ch == nil || l.on != s || l.ch.IsClosed() {
+		spoiled := l.ch != nil && l.spoiled.Load()
+		if spoiled || l.ch == nil || l.on != s || l.ch.IsClosed() {
+			old, settled := l.ch, l.settled
 			l.abandon()
+			if spoiled {
+				// A channel whose first message came while a quorum queue had no leader
+				// nacks all others too, for ever. Another one may only follow once the
+				// order of the messages is certain.
+				select {
+				case <-settled:
+				case <-s.done:
+				case <-l.p.stop:
+					return queue.ErrClosed
+				}
+				_ = old.Close() // it is given up whether or not it closes well
+			}
 			if err := l.take(s); err != nil {
 				return err
 			}
@@ -102,13 +119,18 @@ func (l *lane) take(s *pool) (err error) {
 	}
 	l.ch, l.on, l.written = ch, s, 0
 	l.slots = make(chan struct{}, l.p.q.window)
+	l.spoiled, l.settled = &atomic.Bool{}, nil
 	if l.p.q.confirm {
 		l.sent = make(chan outstanding, l.p.q.window)
 		// Room for a return of every message in the window: the library's
 		// reader never waits for collect.
 		returns := ch.NotifyReturn(make(chan amqp.Return, l.p.q.window))
-		sent, slots := l.sent, l.slots
-		l.p.wg.Go(func() { collect(ch, sent, slots, returns) })
+		sent, slots, spoiled, settled := l.sent, l.slots, &atomic.Bool{}, make(chan struct{})
+		l.spoiled, l.settled = spoiled, settled
+		l.p.wg.Go(func() {
+			defer close(settled)
+			collect(ch, sent, slots, returns, func() { spoiled.Store(!l.p.q.rejects()) })
+		})
 	}
 	return nil
 }

@@ -304,6 +304,10 @@ func TestWhatReplicasConfirmedSurvivesTheLeader(t *testing.T) {
 			if len(l.accepted) < 20+clusterRate/2 {
 				t.Errorf("got %d accepted, want those before the kill and those after the heal", len(l.accepted))
 			}
+			// A channel that the outage has spoiled would nack until its broker is back.
+			if name == "rabbitmq-3/quorum" && len(l.accepted) < clusterRate*clusterSeconds/2 {
+				t.Errorf("got %d accepted, want the survivors to take most of the load", len(l.accepted))
+			}
 			if !l.target.Caps.Durable || l.target.Caps.Confirm != queue.ConfirmReplicas {
 				t.Errorf("got %+v, want it durable and confirmed by replicas", l.target.Caps)
 			}
