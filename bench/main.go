@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9"
 
 	"queuelab/bench/broker"
 	"queuelab/bench/trial"
@@ -72,6 +73,7 @@ func usage(e *env, err error) error {
 
 func main() {
 	broker.Init() // a supervisor never gets past this line
+	redis.SetLogger(silent{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal must end a run that does not stop.
 	context.AfterFunc(ctx, stop)
@@ -85,6 +87,11 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// silent keeps go-redis from writing to standard error what its errors tell too.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var c cli

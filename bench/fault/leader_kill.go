@@ -16,6 +16,7 @@ func LeaderKill() Fault {
 	return Fault{
 		Name:      "leader-kill",
 		Summary:   "the node that leads the queue gets SIGKILL under load, while those that follow it lag; another takes its place",
+		Trials:    3, // the lag that it makes decides, not the moment
 		OwnBroker: true,
 		Means:     isCluster,
 		Run: func(ctx context.Context, s Scene) error {
@@ -39,6 +40,7 @@ func FollowerKill() Fault {
 	return Fault{
 		Name:      "follower-kill",
 		Summary:   "a node that follows the queue's leader gets SIGKILL under load, and comes back",
+		Trials:    3, // the lag that it makes decides, not the moment
 		OwnBroker: true,
 		Means:     isCluster,
 		Run: func(ctx context.Context, s Scene) error {

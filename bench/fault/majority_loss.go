@@ -18,6 +18,7 @@ func MajorityLoss() Fault {
 	return Fault{
 		Name:      "majority-loss",
 		Summary:   "two of three nodes get SIGKILL under load, and come back",
+		Trials:    3, // the lag that it makes decides, not the moment
 		OwnBroker: true,
 		Means: func(t Target) string {
 			if t.Broker == "redis-sentinel" {

@@ -20,6 +20,7 @@ func LeaderPartition() Fault {
 	return Fault{
 		Name:      "leader-partition",
 		Summary:   "the node that leads the queue is cut off from the others, beside a producer that only knows it, and comes back",
+		Trials:    3, // the lag that it makes decides, not the moment
 		OwnBroker: true,
 		Network:   true,
 		Means: func(t Target) string {

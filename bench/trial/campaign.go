@@ -78,21 +78,31 @@ func Campaign(settings, faults string, crashes int, all bool) ([]Spec, error) {
 		return nil, err
 	}
 	load := LoadParams{Rate: 1000, Messages: 1000, Payload: 100, Prefetch: 10}
+	whole := settings == "" && faults == "" && !all
 	var specs []Spec
+	if whole { // what the durability of those that lose power costs
+		load := LoadParams{Rate: 1000, Warmup: time.Second, Duration: 10 * time.Second, Payload: 100}
+		for _, s := range chosen {
+			if asks("power-loss", s) {
+				specs = append(specs, Spec{Setting: s, Test: TestLatency, Fault: FaultNone, Trials: 1, Load: load})
+			}
+		}
+	}
 	for _, f := range struck {
 		asked := chosen
-		if settings == "" && faults == "" && !all {
-			asked = slices.DeleteFunc(slices.Clone(chosen), func(s Setting) bool {
-				return !slices.ContainsFunc(questions(), func(q question) bool {
-					return q.fault == f.Name && slices.Contains(q.settings, s.String())
-				})
-			})
+		if whole {
+			asked = slices.DeleteFunc(slices.Clone(chosen), func(s Setting) bool { return !asks(f.Name, s) })
 		}
 		for _, s := range asked {
 			specs = append(specs, Spec{Setting: s, Test: TestFault, Fault: f.Name, Trials: min(crashes, cmp.Or(f.Trials, crashes)), Load: load})
 		}
 	}
 	return specs, nil
+}
+
+// asks reports whether the default campaign has that cell.
+func asks(fault string, s Setting) bool {
+	return slices.ContainsFunc(questions(), func(q question) bool { return q.fault == fault && slices.Contains(q.settings, s.String()) })
 }
 
 func selectFaults(list string) ([]fault.Fault, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"queuelab/backends"
@@ -132,7 +133,7 @@ func (t *crashTrial) close() {
 
 // settle is how long after its declaration a queue is killed at the earliest.
 func settle(kind string) time.Duration {
-	if kind == "rabbitmq" {
+	if strings.HasPrefix(kind, "rabbitmq") {
 		return 4 * time.Second // early crashes of 3.10 can lose the queue itself
 	}
 	return 500 * time.Millisecond

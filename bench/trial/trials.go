@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -150,7 +151,7 @@ func (t *tally) fill(s Spec, c *Cell) {
 	case TestSale:
 		c.LoopModel, c.PayloadBytes, c.Concurrency = "closed", 0, saleLanes
 	case TestCrash, TestFault:
-		if s.Setting.Broker == "rabbitmq" {
+		if strings.HasPrefix(s.Setting.Broker, "rabbitmq") {
 			c.Prefetch = s.Load.Prefetch
 		}
 	}
