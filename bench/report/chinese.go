@@ -12,5 +12,5 @@ func chineseOf(en string) (string, bool) {
 }
 
 func chineseTables() []map[string]string {
-	return []map[string]string{chineseWords, chinesePage, chineseSentences, chineseReasons, chineseFaults}
+	return []map[string]string{chineseWords, chinesePage, chineseSentences, chineseReasons, chineseFaults, chineseOracle}
 }
