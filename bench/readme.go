@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"queuelab/bench/broker"
 	"queuelab/bench/report"
 	"queuelab/bench/trial"
 )
@@ -60,14 +58,10 @@ func (c readmeCmd) Run(e *env) error {
 	return nil
 }
 
-// capabilityRows asks every setting, open on its real broker; those of clusters
-// promise what the setting of one node does, and take long to start.
+// capabilityRows asks every core setting, open on its real broker.
 func capabilityRows(ctx context.Context, lab *trial.Lab) ([]report.CapabilityRow, error) {
 	var rows []report.CapabilityRow
-	for _, s := range trial.Settings() {
-		if slices.Contains(broker.Clusters(), s.Broker) {
-			continue
-		}
+	for _, s := range trial.CoreSettings() {
 		caps, err := lab.Capabilities(ctx, s)
 		if err != nil {
 			return nil, err

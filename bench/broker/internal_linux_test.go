@@ -34,7 +34,7 @@ func TestNativeBrokersReadTheVerySettingsFiles(t *testing.T) {
 			if err := os.WriteFile(conf, content, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			p, err := k.plan(layout{dir: dir, data: dir, conf: conf, content: content, ports: []int{1, 2, 3}})
+			p, err := k.plan(layout{dir: dir, data: dir, conf: conf, content: content, ports: []int{1, 2, 3, 4}[:k.ports]})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -40,7 +40,7 @@ func TestARedisThatWasGivenIsMeasuredAsWhatItIsAndLeftAsItWas(t *testing.T) {
 	}
 	want := map[string]string{
 		"no-persistence crash none":        "as expected: ",
-		"no-persistence crash broker-kill": "skipped: the broker was given by URL: it is not ours to kill",
+		"no-persistence crash broker-kill": "skipped: the broker was given by URL: it is not ours to break",
 		"no-persistence sale none":         "as expected: ",
 		"aof-always crash none":            "skipped: the Redis that was given by URL has appendonly no, and this setting is about appendonly yes",
 	}
