@@ -40,7 +40,7 @@ func (e *ear) begin() error {
 	default:
 	}
 	select {
-	case <-e.broken:
+	case <-e.broken: //nolint:errcheck // what broke it is told where it broke
 	default:
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), e.silence)

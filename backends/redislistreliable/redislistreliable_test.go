@@ -86,7 +86,7 @@ func TestWhatADeadConsumerHeldIsGivenBackInOrderAndCounted(t *testing.T) {
 	}
 	first := all
 	if all[0].ID == "4" { // it was never the victim's
-		first = append(all[1:], all[0])
+		first = slices.Concat(all[1:], all[:1])
 	}
 	ids, attempts := seen(first[:3])
 	if diff := cmp.Diff([]string{"1", "2", "3"}, ids); diff != "" {

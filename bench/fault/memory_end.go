@@ -44,7 +44,7 @@ func MemoryEnd() Fault {
 				if err != nil {
 					return err
 				}
-				defer heal() //nolint:errcheck // the second time, after an error
+				defer heal() // the second time, after an error
 				s.Asked()
 				if err := rest.Produce(); err != nil {
 					return err

@@ -87,7 +87,7 @@ func standing(ctx context.Context, s Scene) (n int64, err error) {
 	err = until(ctx, 20*time.Second, 100*time.Millisecond, "the backlog to stand still", func() (bool, error) {
 		if n, asked = waiting(ctx, s); asked != nil {
 			same = 0
-			return false, nil
+			return false, nil //nolint:nilerr // it is asked again, and told once time is up
 		}
 		if n == last {
 			same++

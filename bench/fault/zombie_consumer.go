@@ -50,7 +50,7 @@ func zombie(ctx context.Context, s Scene) error {
 	if err := victim.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	defer victim.Signal(syscall.SIGCONT) //nolint:errcheck // it may have ended by then
+	defer victim.Signal(syscall.SIGCONT) // it may have ended by then
 	s.Confirmed()
 	// Every subscriber of a broadcast gets everything: there is nothing to take over.
 	if !t.Caps.Broadcast {

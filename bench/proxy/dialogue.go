@@ -87,7 +87,7 @@ type frames struct {
 func (f *frames) walk(b []byte, size func([]byte) int, see func(frame []byte) (lost bool)) (pass []byte, lost bool) {
 	data := b
 	if len(f.held) > 0 {
-		data = append(f.held, b...)
+		data = slices.Concat(f.held, b)
 		f.held = nil
 	}
 	i := 0

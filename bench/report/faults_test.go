@@ -30,7 +30,8 @@ func campaign() trial.Result {
 			kept = append(kept, c)
 		}
 	}
-	r.Cells = append(kept,
+	r.Cells = kept
+	r.Cells = append(r.Cells,
 		cell("redis-list/aof-everysec", trial.FaultBrokerKill, 0, 10, 0, 0, 0, nil, trial.VerdictAsExpected),
 		cell("redis-list/aof-everysec", "power-loss", 9, 10, 4321, 0, 65_536, &trial.LossWindow{P50: 500, Max: 991}, trial.VerdictAsExpected),
 		cell("redis-list/aof-always", trial.FaultBrokerKill, 0, 10, 0, 0, 0, nil, trial.VerdictAsExpected),

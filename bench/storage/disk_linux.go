@@ -261,7 +261,7 @@ func (d *Disk) flushMapped() error {
 			return fmt.Errorf("open %s: %w", p, err)
 		}
 		err = unix.Fsync(fd)
-		unix.Close(fd)
+		_ = unix.Close(fd) // what was to be kept was synced
 		if err != nil {
 			return fmt.Errorf("sync %s: %w", p, err)
 		}

@@ -19,7 +19,7 @@ func Available() error {
 	if err != nil {
 		return fmt.Errorf("%w: open %s: %w; it needs root and the kernel's FUSE (modprobe fuse)", ErrUnavailable, device, err)
 	}
-	unix.Close(fd)
+	_ = unix.Close(fd) // it was only tried
 	tried := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: this thread ends with the goroutine
@@ -60,7 +60,7 @@ func (d *Disk) Mount(at string) error {
 	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d,default_permissions,allow_other,max_read=%d",
 		fd, unix.Geteuid(), unix.Getegid(), writeAtMost)
 	if err := unix.Mount("queuelab", at, "fuse.queuelab", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		unix.Close(fd)
+		_ = unix.Close(fd) // nothing was mounted
 		return fmt.Errorf("mount %s: %w", at, err)
 	}
 	server, err := fuse.NewServer(kernel{fuse.NewDefaultRawFileSystem(), d}, fmt.Sprintf("/dev/fd/%d", fd), &fuse.MountOptions{
