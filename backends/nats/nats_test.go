@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -225,7 +226,7 @@ func TestTheServiceDoesNotLinkTheServer(t *testing.T) {
 	out, err := exec.CommandContext(soon(t), "go", "list", "-deps", "queuelab/app").CombinedOutput()
 	if err != nil {
 		var missing *exec.Error
-		if errors.As(err, &missing) {
+		if errors.As(err, &missing) && os.Getenv("CI") != "true" {
 			t.Skip(err)
 		}
 		t.Fatalf("%v: %s", err, out)

@@ -104,6 +104,19 @@ func TestASlowedQueueDoesNotAddToWhatItAdded(t *testing.T) {
 }
 
 func TestASlowedClosedLoopStandsStillForItsShareOfTheTime(t *testing.T) {
+	// A machine that is busy elsewhere takes from the share, and never adds to it.
+	share := 0.0
+	for try := 0; try < 5 && share < 0.15; try++ {
+		share = max(share, standingShare(t))
+	}
+	if share < 0.15 { // 0.25 of 1.25, less what the sleeps overlap
+		t.Errorf("stood still for %.2f of the time, want about 0.2", share)
+	}
+}
+
+// standingShare is the share of a third of a second that a closed loop stands still.
+func standingShare(t *testing.T) float64 {
+	t.Helper()
 	q := slowed(openFake(Fake{}), 0.25, true).(slowQueue)
 	before, began := meter.Self().CPU, ledger.Now()
 	moved := int64(0)
@@ -115,11 +128,8 @@ func TestASlowedClosedLoopStandsStillForItsShareOfTheTime(t *testing.T) {
 		moved += ledger.Now() - at
 		time.Sleep(time.Millisecond)
 	}
-	share := float64(moved) / float64(ledger.Now()-began)
-	if share < 0.05 { // 0.25 of 1.25, less what the sleeps overlap, and less again on a busy machine
-		t.Errorf("stood still for %.2f of the time, want about 0.2", share)
-	}
 	if cpu := meter.Self().CPU - before; cpu > 200*time.Millisecond {
 		t.Errorf("standing still took %v of CPU", cpu)
 	}
+	return float64(moved) / float64(ledger.Now()-began)
 }
