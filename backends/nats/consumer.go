@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/envelope"
-	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
 
@@ -91,7 +91,7 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 }
 
 func (c *consumer) receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
-	timer := time.NewTimer(redisconn.Backoff(c.failures))
+	timer := time.NewTimer(driver.Backoff(c.failures))
 	defer timer.Stop()
 	for paused := c.failures > 0; ; paused = false {
 		up, down := c.link.state()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"queuelab/backends/internal/redisconn"
+	"queuelab/backends/internal/driver"
 )
 
 var errDown = errors.New("there is no connection")
@@ -35,7 +35,7 @@ func (q *stream) dial(ctx context.Context, purpose string) (*link, error) {
 	o.Timeout, o.FlusherTimeout = q.timeout, q.timeout
 	o.PingInterval, o.MaxPingsOut = 10*time.Second, 2
 	o.MaxReconnect, o.ReconnectBufSize, o.IgnoreAuthErrorAbort = -1, -1, true
-	o.CustomReconnectDelayCB = redisconn.Backoff
+	o.CustomReconnectDelayCB = driver.Backoff
 	o.DisconnectedErrCB = func(_ *nats.Conn, err error) { l.wasLost(err) }
 	o.ReconnectedCB = func(*nats.Conn) { l.isBack() }
 	o.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {} // the library's own prints to stderr

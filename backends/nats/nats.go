@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/params"
-	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
 
@@ -35,7 +35,7 @@ type stream struct {
 	control           *link
 	js                jetstream.JetStream
 	closed            atomic.Bool
-	children          redisconn.Children
+	children          driver.Children
 }
 
 // Open opens the queue that u names. It creates the stream and the group's

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"queuelab/backends/internal/redisconn"
+	"queuelab/backends/internal/driver"
 	"queuelab/queue"
 )
 
@@ -19,8 +19,8 @@ type consumer struct {
 	holder  int64    // its name in the rows that it holds
 	reads   *session // claims, and hears the bell
 	settles *session
-	puller  *redisconn.Puller[*claim]
-	shared  *redisconn.Coalescer[settling, error]
+	puller  *driver.Puller[*claim]
+	shared  *driver.Coalescer[settling, error]
 	once    sync.Once
 	err     error
 
@@ -51,8 +51,8 @@ func (q *table) Consumer(ctx context.Context) (queue.Consumer, error) {
 	if err := q.connected(ctx, c.reads); err != nil {
 		return nil, err
 	}
-	c.puller = redisconn.NewPuller(c.read, c.unblock)
-	c.shared = redisconn.NewCoalescer(1000, func(settling) int { return 1 }, c.settleAll)
+	c.puller = driver.NewPuller(c.read, c.unblock)
+	c.shared = driver.NewCoalescer(1000, func(settling) int { return 1 }, c.settleAll)
 	if err := q.children.Add(c); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

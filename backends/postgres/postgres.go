@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/params"
-	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
 
@@ -30,7 +30,7 @@ type table struct {
 	caps     queue.Capabilities
 	control  *session
 	bell     *bell
-	children redisconn.Children
+	children driver.Children
 }
 
 // Open opens the queue that u names. It creates the table where there is none,

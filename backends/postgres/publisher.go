@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"queuelab/backends/internal/redisconn"
+	"queuelab/backends/internal/driver"
 	"queuelab/queue"
 )
 
@@ -23,7 +23,7 @@ const closePatience = 5 * time.Second
 type publisher struct {
 	q       *table
 	session *session
-	shared  *redisconn.Coalescer[row, error]
+	shared  *driver.Coalescer[row, error]
 	once    sync.Once
 }
 
@@ -39,7 +39,7 @@ func (q *table) Publisher(ctx context.Context) (queue.Publisher, error) {
 	if err := q.connected(ctx, p.session); err != nil {
 		return nil, err
 	}
-	p.shared = redisconn.NewCoalescer(q.pipeline, row.size, p.send)
+	p.shared = driver.NewCoalescer(q.pipeline, row.size, p.send)
 	if err := q.children.Add(p); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/queue"
 )
 
@@ -119,12 +120,8 @@ func newBell(q *table) *bell {
 }
 
 func (b *bell) ring() {
-	if !b.q.notify {
-		return
-	}
-	select {
-	case b.pulled <- struct{}{}:
-	default:
+	if b.q.notify {
+		driver.Signal(b.pulled)
 	}
 }
 

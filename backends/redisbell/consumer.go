@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/envelope"
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
@@ -19,7 +20,7 @@ import (
 type consumer struct {
 	q      *bell
 	client *redis.Client
-	puller *redisconn.Puller[string]
+	puller *driver.Puller[string]
 	ear    *ear
 	once   sync.Once
 	err    error
@@ -37,18 +38,11 @@ func (q *bell) Consumer(ctx context.Context) (queue.Consumer, error) {
 	}
 	c := &consumer{q: q, client: q.Client(3), again: make(chan struct{}, 1)}
 	c.ear = newEar(q, c.client)
-	c.puller = redisconn.NewPuller(c.read, func() { signal(c.again) })
+	c.puller = driver.NewPuller(c.read, func() { driver.Signal(c.again) })
 	if err := q.Children.Add(c); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
-}
-
-func signal(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
 }
 
 // read is a look, or a piece of the wait after a look that found nothing.

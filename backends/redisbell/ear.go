@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"queuelab/backends/internal/redisconn"
+	"queuelab/backends/internal/driver"
 )
 
 // ear hears the bell over a connection of its own, while it is subscribed.
@@ -64,7 +64,7 @@ func (e *ear) listen(ctx context.Context) {
 		if err == nil {
 			asked, failures = false, 0
 			if _, ok := v.(*redis.Message); ok {
-				signal(e.rung)
+				driver.Signal(e.rung)
 			}
 			continue
 		}
@@ -84,7 +84,7 @@ func (e *ear) listen(ctx context.Context) {
 		default:
 		}
 		failures++
-		if !redisconn.Sleep(ctx.Done(), redisconn.Backoff(failures)) {
+		if !driver.Sleep(ctx.Done(), driver.Backoff(failures)) {
 			return
 		}
 	}

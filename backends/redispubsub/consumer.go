@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/envelope"
-	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
 
@@ -181,7 +181,7 @@ func (c *consumer) again(ctx context.Context, cause error) {
 			return
 		}
 		failures++
-		if !redisconn.Sleep(ctx.Done(), redisconn.Backoff(failures)) {
+		if !driver.Sleep(ctx.Done(), driver.Backoff(failures)) {
 			return
 		}
 	}
@@ -216,10 +216,7 @@ func (c *consumer) put(i item) {
 		}
 	}
 	c.mu.Unlock()
-	select {
-	case c.arrived <- struct{}{}:
-	default:
-	}
+	driver.Signal(c.arrived)
 }
 
 // Receive implements queue.Consumer.

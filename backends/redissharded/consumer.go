@@ -2,15 +2,13 @@ package redissharded
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
@@ -43,8 +41,8 @@ type consumer struct {
 	name    string
 	client  *redis.Client
 	session *redisconn.Session
-	puller  *redisconn.Puller[*entry]
-	acks    *redisconn.Coalescer[*entry, error]
+	puller  *driver.Puller[*entry]
+	acks    *driver.Coalescer[*entry, error]
 	stop    context.CancelFunc
 	keeper  sync.WaitGroup
 	nudge   chan struct{} // for the keeper: look now
@@ -65,12 +63,12 @@ func (q *sharded) Consumer(ctx context.Context) (queue.Consumer, error) {
 		return nil, err
 	}
 	c := &consumer{
-		q: q, name: newName(), client: q.Client(5), parts: map[int]*partition{},
+		q: q, name: redisconn.NewName(), client: q.Client(5), parts: map[int]*partition{},
 		nudge: make(chan struct{}, 1), dealt: make(chan struct{}, 1),
 	}
 	c.session = redisconn.NewSession(q.Server, c.client)
-	c.puller = redisconn.NewPuller(c.read, c.wakeReader)
-	c.acks = redisconn.NewCoalescer(1000, func(*entry) int { return 0 }, c.settle)
+	c.puller = driver.NewPuller(c.read, c.wakeReader)
+	c.acks = driver.NewCoalescer(1000, func(*entry) int { return 0 }, c.settle)
 	var background context.Context
 	background, c.stop = context.WithCancel(context.Background())
 	err := q.Children.Add(c)
@@ -92,23 +90,6 @@ func (q *sharded) Consumer(ctx context.Context) (queue.Consumer, error) {
 	}
 	c.keeper.Go(func() { c.keep(background) })
 	return c, nil
-}
-
-// newName is unique over hosts, processes and consumers, tells a person whose it
-// is, and has no space.
-func newName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "host"
-	}
-	return fmt.Sprintf("%s-%d-%s", strings.ReplaceAll(host, " ", "-"), os.Getpid(), strings.ToLower(rand.Text()[:8]))
-}
-
-func signal(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
 }
 
 // Receive implements queue.Consumer. An entry that is not a message is acked away,
@@ -199,7 +180,7 @@ func (c *consumer) settle(es []*entry, errs []error) {
 			delete(p.hand, es[i].id)
 		}
 		if p.leaving && len(p.hand) == 0 {
-			signal(c.nudge)
+			driver.Signal(c.nudge)
 		}
 	}
 }

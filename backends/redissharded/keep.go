@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/redisconn"
 )
 
@@ -53,7 +54,7 @@ func (c *consumer) trim(ctx context.Context) {
 
 // wakeReader makes a read under way return soon.
 func (c *consumer) wakeReader() {
-	signal(c.dealt)
+	driver.Signal(c.dealt)
 	c.session.Unblock()
 }
 
@@ -167,7 +168,7 @@ func (c *consumer) deal(share int, tokens map[int]string) (changed bool) {
 			p.leaving, changed = leaving, true
 		}
 		if leaving && len(p.hand) == 0 {
-			signal(c.nudge)
+			driver.Signal(c.nudge)
 		}
 	}
 	return changed

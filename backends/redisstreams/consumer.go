@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
@@ -45,9 +46,9 @@ type consumer struct {
 	name    string
 	client  *redis.Client
 	session *redisconn.Session
-	puller  *redisconn.Puller[*entry]
-	acks    *redisconn.Coalescer[*entry, error]
-	nacks   *redisconn.Coalescer[*entry, error]
+	puller  *driver.Puller[*entry]
+	acks    *driver.Coalescer[*entry, error]
+	nacks   *driver.Coalescer[*entry, error]
 	stop    context.CancelFunc
 	keeper  sync.WaitGroup
 	once    sync.Once
@@ -74,9 +75,9 @@ func (q *streams) Consumer(ctx context.Context) (queue.Consumer, error) {
 		hand: map[string]*entry{}, cursor: "0-0", nextClaim: time.Now(),
 	}
 	c.session = redisconn.NewSession(q.Server, c.client)
-	c.puller = redisconn.NewPuller(c.read, c.session.Unblock)
-	c.acks = redisconn.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opAck, es, errs) })
-	c.nacks = redisconn.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opNack, es, errs) })
+	c.puller = driver.NewPuller(c.read, c.session.Unblock)
+	c.acks = driver.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opAck, es, errs) })
+	c.nacks = driver.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opNack, es, errs) })
 	var background context.Context
 	background, c.stop = context.WithCancel(context.Background())
 

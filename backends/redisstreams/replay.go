@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
@@ -23,7 +24,7 @@ type replay struct {
 	q       *streams
 	client  *redis.Client // lifts the session's block
 	session *redisconn.Session
-	puller  *redisconn.Puller[*entry]
+	puller  *driver.Puller[*entry]
 	shape   consumer // whose methods read what the server answers
 	once    sync.Once
 	err     error
@@ -42,7 +43,7 @@ func (q *streams) Replay(ctx context.Context, from queue.From) (queue.Consumer, 
 	}
 	r := &replay{q: q, client: q.Client(2), shape: consumer{q: q}, last: after}
 	r.session = redisconn.NewSession(q.Server, r.client)
-	r.puller = redisconn.NewPuller(r.read, r.session.Unblock)
+	r.puller = driver.NewPuller(r.read, r.session.Unblock)
 	if err := q.Children.Add(r); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}

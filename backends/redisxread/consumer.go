@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/envelope"
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
@@ -17,8 +18,8 @@ type consumer struct {
 	q       *xread
 	client  *redis.Client
 	session *redisconn.Session
-	puller  *redisconn.Puller[*entry]
-	commits *redisconn.Coalescer[struct{}, error]
+	puller  *driver.Puller[*entry]
+	commits *driver.Coalescer[struct{}, error]
 	once    sync.Once
 	err     error
 
@@ -47,8 +48,8 @@ func (q *xread) Consumer(ctx context.Context) (queue.Consumer, error) {
 	}
 	c := &consumer{q: q, client: q.Client(3), beyond: map[int64]string{}}
 	c.session = redisconn.NewSession(q.Server, c.client)
-	c.puller = redisconn.NewPuller(c.read, c.session.Unblock)
-	c.commits = redisconn.NewCoalescer(1000, func(struct{}) int { return 0 }, c.commit)
+	c.puller = driver.NewPuller(c.read, c.session.Unblock)
+	c.commits = driver.NewCoalescer(1000, func(struct{}) int { return 0 }, c.commit)
 	err := q.Children.Add(c)
 	if err == nil && q.tracked {
 		if c.last, err = q.place(ctx, c.client); err != nil {

@@ -1,5 +1,6 @@
-// Package envelope is how a message travels as one Redis value: on a list and
-// over Pub/Sub there are no fields to put the id, key and headers into.
+// Package envelope is how a message travels as one value, where a broker has no
+// fields for the id, key and headers: on a Redis list and over Pub/Sub. Or where
+// its fields do not hold every text: over NATS.
 //
 // Layout: a version byte, then id, key, the number of headers, and each
 // header's name and value, every text with its length before it as an unsigned

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/envelope"
 	"queuelab/queue"
 )
@@ -57,9 +58,9 @@ type Holder struct {
 	base    *Base
 	held    Held
 	session *Session
-	puller  *Puller[*Taken]
-	acks    *Coalescer[*Taken, error]
-	nacks   *Coalescer[*Taken, error]
+	puller  *driver.Puller[*Taken]
+	acks    *driver.Coalescer[*Taken, error]
+	nacks   *driver.Coalescer[*Taken, error]
 	stop    context.CancelFunc
 	tending sync.WaitGroup
 	once    sync.Once
@@ -81,10 +82,10 @@ func NewHolder(ctx context.Context, b *Base, held Held, tend time.Duration) (*Ho
 	}
 	h := &Holder{Client: b.Client(6), base: b, held: held, hand: map[*Taken]struct{}{}}
 	h.session = NewSession(b.Server, h.Client)
-	h.puller = NewPuller(h.read, h.session.Unblock)
+	h.puller = driver.NewPuller(h.read, h.session.Unblock)
 	size := func(t *Taken) int { return len(t.Token) + len(t.Value) }
-	h.acks = NewCoalescer(holderLimit, size, func(ts []*Taken, errs []error) { h.settle("ack", held.Ack, ts, errs) })
-	h.nacks = NewCoalescer(holderLimit, size, func(ts []*Taken, errs []error) { h.settle("nack", held.Nack, ts, errs) })
+	h.acks = driver.NewCoalescer(holderLimit, size, func(ts []*Taken, errs []error) { h.settle("ack", held.Ack, ts, errs) })
+	h.nacks = driver.NewCoalescer(holderLimit, size, func(ts []*Taken, errs []error) { h.settle("nack", held.Nack, ts, errs) })
 	var background context.Context
 	background, h.stop = context.WithCancel(context.Background())
 
@@ -232,7 +233,7 @@ func (h *Holder) Nack(ctx context.Context, ds ...*queue.Delivery) error {
 }
 
 // share settles in one round trip with whoever settles at the same time.
-func (h *Holder) share(ctx context.Context, to *Coalescer[*Taken, error], ds []*queue.Delivery) error {
+func (h *Holder) share(ctx context.Context, to *driver.Coalescer[*Taken, error], ds []*queue.Delivery) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/params"
 	"queuelab/queue"
 )
@@ -18,7 +19,7 @@ type Base struct {
 	Control  *redis.Client // for what is done now and then
 	Facts    Facts
 	Name     string // the parameter queue
-	Children Children
+	Children driver.Children
 
 	kind     string
 	pipeline int
@@ -57,7 +58,7 @@ func NewPublisher[T any](ctx context.Context, b *Base, encode func([]queue.Messa
 		p.client.AddHook(replicated{p.client, b.Wait, b.Timeout / 3})
 		ctx = context.WithValue(ctx, waits{}, true)
 	}
-	p.shared = NewCoalescer(b.pipeline, size, func(items []T, results []Sent) {
+	p.shared = driver.NewCoalescer(b.pipeline, size, func(items []T, results []Sent) {
 		send(ctx, p.client, items, results)
 	})
 	if err := b.Children.Add(p); err != nil {

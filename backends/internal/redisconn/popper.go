@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/envelope"
 	"queuelab/queue"
 )
@@ -23,7 +24,7 @@ type Popper struct {
 	base    *Base
 	client  *redis.Client
 	session *Session
-	puller  *Puller[Popped]
+	puller  *driver.Puller[Popped]
 	closing chan struct{}
 	once    sync.Once
 	err     error
@@ -37,7 +38,7 @@ func NewPopper(ctx context.Context, b *Base, pop func(p *Popper, most int) ([]Po
 	}
 	p := &Popper{base: b, client: b.Client(2), closing: make(chan struct{})} // lifts the session's block, and pushes back
 	p.session = NewSession(b.Server, p.client)
-	p.puller = NewPuller(func(most int) ([]Popped, error) {
+	p.puller = driver.NewPuller(func(most int) ([]Popped, error) {
 		got, err := pop(p, most)
 		if err != nil {
 			err = b.Wrap("receive", err)
@@ -54,7 +55,7 @@ func NewPopper(ctx context.Context, b *Base, pop func(p *Popper, most int) ([]Po
 func (p *Popper) Do(args ...any) (Reply, error) { return p.session.Do(args...) }
 
 // Pause waits, and less when the popper is closed.
-func (p *Popper) Pause(d time.Duration) { Sleep(p.closing, d) }
+func (p *Popper) Pause(d time.Duration) { driver.Sleep(p.closing, d) }
 
 // Receive implements queue.Consumer. A value that is not a message is an error
 // of the call after those that are; it is off the list then.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/envelope"
 	"queuelab/queue"
 )
@@ -25,8 +26,8 @@ type Sent struct {
 type Publisher[T any] struct {
 	encode   func([]queue.Message) []T
 	client   *redis.Client // its own, which Close closes
-	shared   *Coalescer[T, Sent]
-	children *Children
+	shared   *driver.Coalescer[T, Sent]
+	children *driver.Children
 	once     sync.Once
 	err      error
 }

@@ -1,6 +1,6 @@
 // Package redisconn is what the Redis queues have in common: how they reach a
-// server, what they read back from it, how concurrent publishes share round
-// trips, and how a read that cannot be interrupted serves a Receive that can.
+// server, what they read back from it, the connection that a consumer blocks on,
+// and the publishers and consumers that several of them are made of.
 package redisconn
 
 import (

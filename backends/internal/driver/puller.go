@@ -1,9 +1,8 @@
-package redisconn
+package driver
 
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // its Receive has gone is kept for the next one, and what nobody came for is
 // what Close returns.
 type Puller[T any] struct {
-	read    func(most int) ([]T, error) // blocks for about Block at most; may return none
+	read    func(most int) ([]T, error) // blocks for a bounded time; may return none
 	unblock func()                      // makes a read under way return soon, if it can
 
 	mu       sync.Mutex
@@ -38,7 +37,7 @@ func NewPuller[T any](read func(most int) ([]T, error), unblock func()) *Puller[
 // Receive returns at least one and at most the given number, or an error.
 func (p *Puller[T]) Receive(ctx context.Context, most int) ([]T, error) {
 	if most < 1 {
-		return nil, fmt.Errorf("redis: receive: max is %d, want at least 1", most)
+		return nil, fmt.Errorf("receive: max is %d, want at least 1", most)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -123,10 +122,7 @@ func (p *Puller[T]) run() {
 		}
 		p.want, p.reading = 0, false
 		p.mu.Unlock()
-		select {
-		case p.news <- struct{}{}:
-		default:
-		}
+		Signal(p.news)
 		return
 	}
 }
@@ -156,27 +152,5 @@ func (p *Puller[T]) Close() []T {
 			return rest
 		case <-time.After(10 * time.Millisecond):
 		}
-	}
-}
-
-// Backoff is the pause after so many failures in a row: 0 after none, then from
-// 100 ms to 1 s, so that an outage is at most ten errors per second.
-func Backoff(failures int) time.Duration {
-	if failures == 0 {
-		return 0
-	}
-	d := min(100*time.Millisecond<<min(failures-1, 4), time.Second)
-	return d + rand.N(d/4)
-}
-
-// Sleep waits, and reports whether it was not cut short by done.
-func Sleep(done <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-done:
-		return false
-	case <-t.C:
-		return true
 	}
 }

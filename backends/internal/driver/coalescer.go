@@ -1,4 +1,4 @@
-package redisconn
+package driver
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 // Coalescer gathers what concurrent callers hand over while a round trip is
 // under way, and sends it as the next one. A lone caller waits for nobody.
 //
-// It is our own although go-redis has AutoPipeline: a caller whose context
+// It is our own although some client libraries have one: a caller whose context
 // ends must get away although a socket cannot be interrupted, what was not yet
-// sent can then be withdrawn for certain, and on a list many messages become
-// one LPUSH, which costs the server much less than many commands.
+// sent can then be withdrawn for certain, and many messages can become one
+// command or statement, which costs a server much less than as many.
 type Coalescer[T, R any] struct {
 	send  func(items []T, results []R)
 	size  func(T) int

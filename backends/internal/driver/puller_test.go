@@ -1,4 +1,4 @@
-package redisconn
+package driver
 
 import (
 	"context"
@@ -38,20 +38,20 @@ func TestWhatIsReadForNobodyIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := 0
 		p := NewPuller(func(most int) ([]int, error) {
-			time.Sleep(Block)
+			time.Sleep(time.Second)
 			next++
 			return []int{next}, nil
 		}, func() {})
-		ctx, cancel := context.WithTimeout(t.Context(), Block/2)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
 		if _, err := p.Receive(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v, want context.DeadlineExceeded as it is", err)
 		}
-		time.Sleep(5 * Block) // nobody waits: it must not read on
+		time.Sleep(5 * time.Second) // nobody waits: it must not read on
 		if got, err := p.Receive(t.Context(), 1); err != nil || got[0] != 1 {
 			t.Errorf("got %v, %v, want the first", got, err)
 		}
-		ctx, cancel = context.WithTimeout(t.Context(), Block/2)
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
 		p.Receive(ctx, 1)
 		if rest := p.Close(); len(rest) != 1 || rest[0] != 2 {
