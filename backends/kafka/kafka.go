@@ -55,8 +55,11 @@
 // cannot be reached, or it says so before it appends (too large, not enough
 // replicas, not authorised). After a time-out, a broken connection or an error
 // that may come after the append it is unknown. Nothing is sent twice here, but
-// with retries, when kafka-go's own producer is used: it sends again what failed,
-// has no means to see that the first try was stored, and says nothing of it.
+// with retries, when the client's own producer is used. It sends again what failed,
+// and says nothing of it. kafka-go's has no means to see that an earlier try was
+// stored. franz-go's is idempotent: the broker knows each batch by its number, and
+// stores it once. What is tried again by the caller has another number, and is
+// another message.
 //
 // # URL
 //
@@ -69,7 +72,9 @@
 //	min-insync       that instead; if given, an existing topic must have as many
 //	flush            1: a new topic gets flush.messages=1, each batch is synced before it is confirmed (0)
 //	acks             all, 1 or 0: who confirms a publish (all)
-//	retries          tries of kafka-go's own producer after the first, 0 to 100; 0: its producer is not used (0)
+//	retries          tries of the client's own producer after the first, 0 to 100; 0: its producer is not used (0).
+//	                 franz-go's wants acks=all, has no use for batch, and does not give up a message that
+//	                 may be stored: it goes on until there is an answer, or the caller does not wait
 //	group            consumer group (default); the broker knows it as TOPIC.GROUP, so that
 //	                 queues of one group name do not rebalance each other
 //	linger           how long to gather before a request to a partition leader (0). There is
@@ -90,8 +95,8 @@
 //
 // # Clients
 //
-// Neither library's producer is used, but with retries: both retry or gather by a timer, and do
-// not say which failed message may have been stored. Record batches are written
+// Neither library's producer is used, but with retries: both retry or gather by a
+// timer, and do not say which failed message may have been stored. Record batches are written
 // here and sent as they are, one request per broker at a time, over kafka-go's
 // or franz-go's connections and protocol. A batch is as large as what the
 // callers have brought while the one before it was under way, so that no timer
@@ -199,9 +204,12 @@ func (q *topicQueue) Publisher(ctx context.Context) (queue.Publisher, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var p queue.Publisher
-	if p = newPublisher(q); q.retries > 0 {
-		p = newRetrier(q)
+	var p queue.Publisher = newPublisher(q)
+	if q.retries > 0 {
+		var err error
+		if p, err = newRetrier(q); err != nil {
+			return nil, err
+		}
 	}
 	if err := q.track(p); err != nil {
 		return nil, err

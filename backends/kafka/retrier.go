@@ -15,13 +15,12 @@ import (
 	"queuelab/queue"
 )
 
-// retrier is a publisher on kafka-go's own producer, as most programs have it: it
-// tries again what failed, and so may store a message twice.
+// retrier is a publisher on a client library's own producer, as most programs have
+// it: it tries again what failed, behind our back.
 type retrier struct {
 	q      *topicQueue
-	writer *kafkago.Writer
-	wires  *kafkago.Transport // its own, for Close to close
-	ctx    context.Context    // ends when Close has waited long enough
+	own    producer
+	ctx    context.Context // ends when Close has waited long enough
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
@@ -30,9 +29,92 @@ type retrier struct {
 	once   sync.Once
 }
 
-func newRetrier(q *topicQueue) *retrier {
+// producer is what differs between the libraries'.
+type producer interface {
+	// send is Publish of messages that have an id. It keeps nothing of them.
+	send(ctx context.Context, msgs []queue.Message) error
+	// close gives up on what is left. No send is under way.
+	close()
+}
+
+func newRetrier(q *topicQueue) (_ queue.Publisher, err error) {
+	r := &retrier{q: q}
+	if !q.franz {
+		r.own = newKafkaGoProducer(q)
+	} else if r.own, err = newFranzProducer(q); err != nil {
+		return nil, err
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r, nil
+}
+
+// Publish implements queue.Publisher. Whatever the library gave up on is unknown:
+// it does not say whether an earlier try was stored.
+func (r *retrier) Publish(ctx context.Context, msgs ...queue.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !r.begin() {
+		return queue.ErrClosed
+	}
+	defer r.calls.Done()
+	for i, m := range msgs {
+		if m.ID == "" {
+			return queue.Reject(fmt.Errorf("kafka: publish: message %d of %d has no id", i+1, len(msgs)))
+		}
+	}
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.ctx, cancel)()
+	err := r.own.send(within, msgs)
+	if ctx.Err() == nil && r.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		// But not before the messages were under way.
+		return unknown(len(msgs), fmt.Errorf("kafka: publish: %w", queue.ErrClosed))
+	}
+	return err
+}
+
+func unknown(n int, err error) *queue.PublishError {
+	return &queue.PublishError{Outcomes: slices.Repeat([]queue.Outcome{queue.Unknown}, n), Err: err}
+}
+
+func (r *retrier) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.calls.Add(1)
+	}
+	return !r.closed
+}
+
+// Close implements queue.Publisher. It waits for calls in flight as long as one
+// request may take, then cuts them off. No producer is closed while a call is in
+// it: with kafka-go's neither of the two might ever end.
+func (r *retrier) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.once.Do(func() {
+		late := time.AfterFunc(r.q.timeout, r.cancel)
+		r.calls.Wait()
+		late.Stop()
+		r.cancel()
+		r.own.close()
+		r.q.forget(r)
+	})
+	return nil
+}
+
+// kafkaGoProducer is kafka-go's Writer. It has no means to see that an earlier try
+// was stored, and so may store a message twice.
+type kafkaGoProducer struct {
+	writer *kafkago.Writer
+	wires  *kafkago.Transport // its own, to be closed with it
+}
+
+func newKafkaGoProducer(q *topicQueue) kafkaGoProducer {
 	wires := &kafkago.Transport{ClientID: clientID, DialTimeout: q.timeout, MetadataTTL: time.Second}
-	r := &retrier{q: q, wires: wires, writer: &kafkago.Writer{
+	return kafkaGoProducer{wires: wires, writer: &kafkago.Writer{
 		Addr:            kafkago.TCP(q.hosts...),
 		Topic:           q.topic,
 		Balancer:        new(byKey),
@@ -47,36 +129,11 @@ func newRetrier(q *topicQueue) *retrier {
 		RequiredAcks:    kafkago.RequiredAcks(q.acks),
 		Transport:       wires,
 	}}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	return r
 }
 
-// byKey puts a key where the other publisher puts it.
-type byKey struct{ turns kafkago.RoundRobin }
-
-// Balance implements kafkago.Balancer.
-func (b *byKey) Balance(m kafkago.Message, partitions ...int) int {
-	if m.Key == nil {
-		return b.turns.Balance(m, partitions...)
-	}
-	return partitions[keyPartition(string(m.Key), len(partitions))]
-}
-
-// Publish implements queue.Publisher. Whatever kafka-go gave up on is unknown:
-// it does not say whether an earlier try was stored.
-func (r *retrier) Publish(ctx context.Context, msgs ...queue.Message) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if !r.begin() {
-		return queue.ErrClosed
-	}
-	defer r.calls.Done()
+func (p kafkaGoProducer) send(ctx context.Context, msgs []queue.Message) error {
 	records := make([]kafkago.Message, len(msgs))
 	for i, m := range msgs {
-		if m.ID == "" {
-			return queue.Reject(fmt.Errorf("kafka: publish: message %d of %d has no id", i+1, len(msgs)))
-		}
 		// Copied: a call that gives up leaves its messages with the producer.
 		records[i] = kafkago.Message{
 			Value: bytes.Clone(m.Body), Headers: []kafkago.Header{{Key: idHeader, Value: []byte(m.ID)}},
@@ -88,14 +145,7 @@ func (r *retrier) Publish(ctx context.Context, msgs ...queue.Message) error {
 			records[i].Headers = append(records[i].Headers, kafkago.Header{Key: name, Value: []byte(value)})
 		}
 	}
-	within, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(r.ctx, cancel)()
-	err := r.writer.WriteMessages(within, records...)
-	if ctx.Err() == nil && r.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = queue.ErrClosed // but not before the messages were under way
-		return unknown(len(msgs), fmt.Errorf("kafka: publish: %w", err))
-	}
+	err := p.writer.WriteMessages(ctx, records...)
 	var each kafkago.WriteErrors
 	var large kafkago.MessageTooLargeError
 	switch {
@@ -117,34 +167,19 @@ func (r *retrier) Publish(ctx context.Context, msgs ...queue.Message) error {
 	return failed
 }
 
-func unknown(n int, err error) *queue.PublishError {
-	return &queue.PublishError{Outcomes: slices.Repeat([]queue.Outcome{queue.Unknown}, n), Err: err}
+// close waits for what the writer has begun, with all its retries.
+func (p kafkaGoProducer) close() {
+	_ = p.writer.Close() // it is closed whatever this says
+	p.wires.CloseIdleConnections()
 }
 
-func (r *retrier) begin() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.closed {
-		r.calls.Add(1)
+// byKey puts a key where the other publisher puts it.
+type byKey struct{ turns kafkago.RoundRobin }
+
+// Balance implements kafkago.Balancer.
+func (b *byKey) Balance(m kafkago.Message, partitions ...int) int {
+	if m.Key == nil {
+		return b.turns.Balance(m, partitions...)
 	}
-	return !r.closed
-}
-
-// Close implements queue.Publisher. kafka-go waits for what it has begun, with
-// all its retries. It must not be closed while a call is in it: neither of the two
-// might ever end.
-func (r *retrier) Close() error {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.once.Do(func() {
-		late := time.AfterFunc(r.q.timeout, r.cancel)
-		r.calls.Wait()
-		late.Stop()
-		r.cancel()
-		_ = r.writer.Close() // it is closed whatever this says
-		r.wires.CloseIdleConnections()
-		r.q.forget(r)
-	})
-	return nil
+	return partitions[keyPartition(string(m.Key), len(partitions))]
 }

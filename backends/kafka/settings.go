@@ -39,7 +39,7 @@ type settings struct {
 
 	commit         string // when offsets are committed
 	commitInterval time.Duration
-	retries        int // of kafka-go's own producer; 0: it is not used
+	retries        int // of the client's own producer; 0: it is not used
 }
 
 // When the offsets of what Receive returned are committed.
@@ -110,8 +110,8 @@ func parse(u *url.URL) (settings, error) {
 	switch {
 	case u.Query().Has("commit-interval") && !s.periodic():
 		return s, fmt.Errorf("kafka: commit-interval has no meaning with commit=%s: leave it out, or use commit=auto or commit=poll", s.commit)
-	case s.retries > 0 && s.franz:
-		return s, errors.New("kafka: retries is for kafka-go's producer, which stores a message twice: franz-go's does not, leave client=franz out")
+	case s.retries > 0 && s.franz && s.acks != acksAll:
+		return s, errors.New("kafka: retries with client=franz is its idempotent producer, which wants acks=all")
 	}
 	if s.minInSync > s.replication {
 		return s, fmt.Errorf("kafka: min-insync=%d is more than replication=%d: nothing would ever be accepted", s.minInSync, s.replication)
