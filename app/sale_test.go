@@ -154,7 +154,7 @@ func (d *door) audit(db string, stock int) {
 	var sold []sale.Order
 	// An order whose buyer got no answer may still be on its way.
 	waitFor(d.t, fmt.Sprintf("%d orders", stock), func() bool {
-		if sold, err = s.ConfirmedOrders(d.t.Context(), id, 0, 10*stock); err != nil {
+		if sold, err = s.HeldOrders(d.t.Context(), id, 0, 10*stock); err != nil {
 			d.t.Fatal(err)
 		}
 		return len(sold) >= stock

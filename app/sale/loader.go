@@ -108,7 +108,7 @@ func (l *Loader) reload(ctx context.Context, id ID) (bool, error) {
 	}
 	l.awaitDrain(ctx)
 	for after := ID(0); ; {
-		os, err := l.Store.ConfirmedOrders(ctx, id, after, restoreMax)
+		os, err := l.Store.HeldOrders(ctx, id, after, restoreMax)
 		if err != nil {
 			return false, fmt.Errorf("read the buyers of voucher %s: %w", id, err)
 		}

@@ -23,6 +23,7 @@ type Voucher struct {
 	PayValue    int64
 	ActualValue int64
 	Begin, End  time.Time
+	PayWithin   time.Duration // a confirmed order not paid by then is cancelled; 0: no deadline
 	Created     time.Time
 }
 
@@ -31,16 +32,40 @@ type Status string
 
 const (
 	Queued    Status = "queued"    // reserved, no decision yet
-	Confirmed Status = "confirmed" // sold: a row in the database
+	Confirmed Status = "confirmed" // sold: a row in the database; to be paid
 	Failed    Status = "failed"    // not sold, and the unit was given back
+	Paid      Status = "paid"
+	Cancelled Status = "cancelled" // not paid, by its buyer's wish or in time: the unit was given back
+	Refunded  Status = "refunded"  // paid, and both money and unit were given back
 )
+
+// Holds reports whether an order in this status has a unit of the stock in the
+// database.
+func (s Status) Holds() bool { return s == Confirmed || s == Paid }
+
+// MayBecome reports whether an order may go from one status to another. No
+// status comes twice, so a transition that was made is never made again.
+func (s Status) MayBecome(to Status) bool {
+	switch s {
+	case Queued:
+		return to == Confirmed || to == Failed
+	case Confirmed:
+		return to == Paid || to == Cancelled
+	case Paid:
+		return to == Refunded
+	}
+	return false
+}
 
 // Order is a reservation and what became of it.
 type Order struct {
 	Reservation
 	Status  Status
-	Reason  string // why it failed
+	Reason  string // why it failed, was cancelled or refunded
 	Decided time.Time
+	PayBy   time.Time // zero: no deadline
+	Paid    time.Time // zero: never
+	Closed  time.Time // when it was cancelled or refunded; zero: never
 }
 
 // Decision is an order's decision, and whether it had been taken before: then
@@ -55,7 +80,8 @@ type Reservation struct {
 	OrderID   ID     `json:"orderId"`
 	VoucherID ID     `json:"voucherId"`
 	UserID    string `json:"userId"`
-	AtMillis  int64  `json:"at"` // when the service took the click, Unix milliseconds
+	Nth       int    `json:"nth,omitempty"` // which of the units that one buyer may have, from 0
+	AtMillis  int64  `json:"at"`            // when the service took the click, Unix milliseconds
 }
 
 // Encode writes a reservation as the body of a message.
@@ -74,8 +100,8 @@ func DecodeReservation(b []byte) (Reservation, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("decode a reservation: %w", err)
 	}
-	if r.OrderID <= 0 || r.VoucherID <= 0 {
-		return r, fmt.Errorf("decode a reservation: no order id or no voucher id")
+	if r.OrderID <= 0 || r.VoucherID <= 0 || r.Nth < 0 {
+		return r, fmt.Errorf("decode a reservation: no order id, no voucher id, or a negative unit")
 	}
 	if err := CheckUser(r.UserID); err != nil {
 		return r, fmt.Errorf("decode a reservation: %w", err)
@@ -92,6 +118,6 @@ type Store interface {
 	Vouchers(ctx context.Context, endAfter time.Time, max int) ([]Voucher, error)
 	// Orders returns those of the orders that were decided, in any order.
 	Orders(ctx context.Context, ids ...ID) ([]Order, error)
-	// ConfirmedOrders lists a voucher's confirmed orders with ids above after, by id, at most max.
-	ConfirmedOrders(ctx context.Context, voucher, after ID, max int) ([]Order, error)
+	// HeldOrders lists a voucher's orders that have a unit, with ids above after, by id, at most max.
+	HeldOrders(ctx context.Context, voucher, after ID, max int) ([]Order, error)
 }

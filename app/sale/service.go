@@ -39,7 +39,7 @@ func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
 		return Voucher{}, busy("no ids can be made at the moment", err)
 	}
 	v := Voucher{ID: id, Title: o.Title, Stock: o.Stock, Left: o.Stock, PayValue: o.PayValue, ActualValue: o.ActualValue,
-		Begin: o.Begin.UTC(), End: o.End.UTC(), Created: time.Now().UTC()}
+		Begin: o.Begin.UTC(), End: o.End.UTC(), PayWithin: o.PayWithin, Created: time.Now().UTC()}
 	if err := s.Store.CreateVoucher(ctx, v); err != nil {
 		return Voucher{}, fmt.Errorf("create a voucher: %w", err)
 	}

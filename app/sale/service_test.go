@@ -68,7 +68,7 @@ func (r *rows) Orders(_ context.Context, ids ...sale.ID) (os []sale.Order, _ err
 	return os, nil
 }
 
-func (r *rows) ConfirmedOrders(_ context.Context, voucher, after sale.ID, most int) (os []sale.Order, _ error) {
+func (r *rows) HeldOrders(_ context.Context, voucher, after sale.ID, most int) (os []sale.Order, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, o := range r.orders {

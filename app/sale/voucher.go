@@ -13,6 +13,8 @@ const (
 	MaxTitle = 200             // characters
 	MaxStock = 10_000_000      // units
 	MaxMoney = 100_000_000_000 // cents
+	// MaxPayWithin is the longest time to pay.
+	MaxPayWithin = 30 * 24 * time.Hour
 )
 
 // Offer is what an operator asks to sell.
@@ -22,6 +24,7 @@ type Offer struct {
 	PayValue    int64
 	ActualValue int64
 	Begin, End  time.Time
+	PayWithin   time.Duration // 0: no deadline
 }
 
 // Validate says what is wrong with an offer, in one sentence: an *Error with
@@ -44,6 +47,8 @@ func (o Offer) Validate() error {
 		return invalid("beginTime and endTime are needed, as in 2026-11-11T00:00:00+08:00")
 	case o.Begin.Year() < 2000 || o.End.Year() > 2200:
 		return invalid("beginTime and endTime must be between the years 2000 and 2200")
+	case o.PayWithin < 0 || o.PayWithin > MaxPayWithin || o.PayWithin > 0 && o.PayWithin < time.Second:
+		return invalid("payWithinSeconds must be 0, for no deadline, or from 1 to 2592000")
 	case !o.End.After(o.Begin):
 		return invalid("endTime must be after beginTime")
 	}

@@ -13,12 +13,13 @@ import (
 	"queuelab/app/sale"
 )
 
-// Why an order fails.
+// Why an order fails or is cancelled.
 const (
 	ReasonSoldOut       = "sold_out"       // the database had no unit left
 	ReasonAlreadyBought = "already_bought" // the buyer has another confirmed order
 	ReasonNoVoucher     = "not_found"      // there is no such voucher
 	ReasonIDTaken       = "id_taken"       // another reservation had the same order id
+	ReasonUnpaid        = "unpaid"         // the time to pay ended
 )
 
 // Fulfil decides the orders of a batch in one transaction: each gets a unit of
@@ -36,9 +37,13 @@ func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decis
 	var err error
 	for range 3 {
 		err = s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-			var err error
-			if err = s.lockVouchers(tx, rs); err == nil {
-				decided, err = fulfil(tx, rs)
+			vouchers := make([]int64, len(rs))
+			for i, r := range rs {
+				vouchers[i] = int64(r.VoucherID)
+			}
+			terms, err := s.lockVouchers(tx, vouchers...)
+			if err == nil {
+				decided, err = fulfil(tx, rs, terms)
 			}
 			return err
 		})
@@ -64,25 +69,26 @@ func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decis
 	return out, nil
 }
 
-// lockVouchers has the transactions of one voucher follow each other. They
+// lockVouchers has the transactions of one voucher follow each other, and
+// returns how many milliseconds a buyer of each has to pay. They
 // would anyhow, at the stock; but without the lock two of them could first meet
 // at the two unique indexes, in opposite order, and wait for PostgreSQL's
 // deadlock detection. SQLite has one writer at a time.
-func (s *Store) lockVouchers(tx *gorm.DB, rs []sale.Reservation) error {
-	if s.name != "postgres" {
-		return nil
-	}
-	ids := make([]int64, len(rs))
-	for i, r := range rs {
-		ids[i] = int64(r.VoucherID)
-	}
+func (s *Store) lockVouchers(tx *gorm.DB, ids ...int64) (payWithin map[int64]int64, err error) {
 	slices.Sort(ids)
-	var locked []int64
-	err := tx.Raw("SELECT id FROM vouchers WHERE id IN ? ORDER BY id FOR NO KEY UPDATE", slices.Compact(ids)).Scan(&locked).Error
-	if err != nil {
-		return fmt.Errorf("lock vouchers: %w", err)
+	query := "SELECT id, pay_within_ms FROM vouchers WHERE id IN ? ORDER BY id"
+	if s.name == "postgres" {
+		query += " FOR NO KEY UPDATE"
 	}
-	return nil
+	var locked []struct{ ID, PayWithinMS int64 }
+	if err := tx.Raw(query, slices.Compact(ids)).Scan(&locked).Error; err != nil {
+		return nil, fmt.Errorf("lock vouchers: %w", err)
+	}
+	payWithin = make(map[int64]int64, len(locked))
+	for _, v := range locked {
+		payWithin[v.ID] = v.PayWithinMS
+	}
+	return payWithin, nil
 }
 
 type decision struct {
@@ -94,23 +100,30 @@ func (r orderRow) of(res sale.Reservation) bool {
 	return r.VoucherID == int64(res.VoucherID) && r.UserID == res.UserID
 }
 
-func fulfil(tx *gorm.DB, rs []sale.Reservation) (map[int64]decision, error) {
+func fulfil(tx *gorm.DB, rs []sale.Reservation, payWithin map[int64]int64) (map[int64]decision, error) {
 	now := time.Now()
 	// Each order once, and the earlier order of a buyer first.
 	todo := slices.Clone(rs)
 	slices.SortStableFunc(todo, func(a, b sale.Reservation) int { return cmp.Compare(a.OrderID, b.OrderID) })
 	todo = slices.CompactFunc(todo, func(a, b sale.Reservation) bool { return a.OrderID == b.OrderID })
 
-	fresh, err := insert(tx, todo, sale.Confirmed, "", now)
+	rows := make([]orderRow, len(todo))
+	for i, r := range todo {
+		rows[i] = row(r, sale.Confirmed, "", now)
+		if ms := payWithin[rows[i].VoucherID]; ms > 0 {
+			rows[i].PayByMS = rows[i].DecidedMS + ms
+		}
+	}
+	fresh, err := insert(tx, rows)
 	if err != nil {
 		return nil, err
 	}
 	decided := make(map[int64]decision, len(todo))
 	perVoucher := map[sale.ID][]sale.Reservation{}
 	var old []sale.Reservation
-	for _, r := range todo {
+	for i, r := range todo {
 		if fresh[int64(r.OrderID)] {
-			decided[int64(r.OrderID)] = decision{orderRow: row(r, sale.Confirmed, "", now)}
+			decided[int64(r.OrderID)] = decision{orderRow: rows[i]}
 			perVoucher[r.VoucherID] = append(perVoucher[r.VoucherID], r)
 		} else {
 			old = append(old, r)
@@ -133,16 +146,15 @@ func fulfil(tx *gorm.DB, rs []sale.Reservation) (map[int64]decision, error) {
 }
 
 // insert adds the rows that no unique index refuses and returns their ids.
-func insert(tx *gorm.DB, rs []sale.Reservation, status sale.Status, reason string, now time.Time) (map[int64]bool, error) {
-	args := make([]any, 0, 7*len(rs))
-	for _, r := range rs {
-		w := row(r, status, reason, now)
-		args = append(args, w.ID, w.VoucherID, w.UserID, w.Status, w.Reason, w.AdmittedMS, w.DecidedMS)
+func insert(tx *gorm.DB, rows []orderRow) (map[int64]bool, error) {
+	args := make([]any, 0, 9*len(rows))
+	for _, w := range rows {
+		args = append(args, w.ID, w.VoucherID, w.UserID, w.Nth, w.Status, w.Reason, w.AdmittedMS, w.DecidedMS, w.PayByMS)
 	}
-	values := strings.TrimSuffix(strings.Repeat("(?,?,?,?,?,?,?),", len(rs)), ",")
+	values := strings.TrimSuffix(strings.Repeat("(?,?,?,?,?,?,?,?,?,0,0,0),", len(rows)), ",")
 	var ids []int64
 	// RETURNING, because a batch that skips rows cannot say otherwise which.
-	err := tx.Raw("INSERT INTO orders (id, voucher_id, user_id, status, reason, admitted_ms, decided_ms) VALUES "+values+
+	err := tx.Raw("INSERT INTO orders (id, voucher_id, user_id, nth, status, reason, admitted_ms, decided_ms, pay_by_ms, paid_ms, closed_ms, give_back) VALUES "+values+
 		" ON CONFLICT DO NOTHING RETURNING id", args...).Scan(&ids).Error
 	if err != nil {
 		return nil, fmt.Errorf("insert orders: %w", err)
@@ -171,17 +183,18 @@ func settleOld(tx *gorm.DB, old []sale.Reservation, decided map[int64]decision, 
 	for _, r := range rows {
 		decided[r.ID] = decision{orderRow: r, again: true}
 	}
-	var refused []sale.Reservation
+	var refused []orderRow
 	for _, r := range old {
 		if _, ok := decided[int64(r.OrderID)]; !ok {
-			refused = append(refused, r)
-			decided[int64(r.OrderID)] = decision{orderRow: row(r, sale.Failed, ReasonAlreadyBought, now)}
+			w := row(r, sale.Failed, ReasonAlreadyBought, now)
+			refused = append(refused, w)
+			decided[w.ID] = decision{orderRow: w}
 		}
 	}
 	if len(refused) == 0 {
 		return nil
 	}
-	_, err := insert(tx, refused, sale.Failed, ReasonAlreadyBought, now)
+	_, err := insert(tx, refused)
 	return err
 }
 
@@ -214,7 +227,7 @@ func takeStock(tx *gorm.DB, voucher sale.ID, rs []sale.Reservation, decided map[
 		if res.RowsAffected == 1 {
 			continue
 		}
-		err := tx.Exec("UPDATE orders SET status = ?, reason = ?, decided_ms = ? WHERE id = ?",
+		err := tx.Exec("UPDATE orders SET status = ?, reason = ?, decided_ms = ?, pay_by_ms = 0 WHERE id = ?",
 			string(sale.Failed), reason, now.UnixMilli(), int64(r.OrderID)).Error
 		if err != nil {
 			return fmt.Errorf("fail order %s: %w", r.OrderID, err)
@@ -229,7 +242,7 @@ func takeStock(tx *gorm.DB, voucher sale.ID, rs []sale.Reservation, decided map[
 func (s *Store) Fail(ctx context.Context, r sale.Reservation, reason string) (sale.Order, error) {
 	var w orderRow
 	err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		if _, err := insert(tx, []sale.Reservation{r}, sale.Failed, reason, time.Now()); err != nil {
+		if _, err := insert(tx, []orderRow{row(r, sale.Failed, reason, time.Now())}); err != nil {
 			return err
 		}
 		return tx.First(&w, "id = ?", int64(r.OrderID)).Error

@@ -13,24 +13,38 @@ type orderRow struct {
 	ID         int64 `gorm:"primaryKey;autoIncrement:false"`
 	VoucherID  int64
 	UserID     string
+	Nth        int64
 	Status     string
 	Reason     string
 	AdmittedMS int64 `gorm:"column:admitted_ms"`
 	DecidedMS  int64 `gorm:"column:decided_ms"`
+	PayByMS    int64 `gorm:"column:pay_by_ms"`
+	PaidMS     int64 `gorm:"column:paid_ms"`
+	ClosedMS   int64 `gorm:"column:closed_ms"`
+	GiveBack   int64
 }
 
 func (orderRow) TableName() string { return "orders" }
 
 func row(r sale.Reservation, status sale.Status, reason string, now time.Time) orderRow {
-	return orderRow{ID: int64(r.OrderID), VoucherID: int64(r.VoucherID), UserID: r.UserID, Status: string(status), Reason: reason,
+	return orderRow{ID: int64(r.OrderID), VoucherID: int64(r.VoucherID), UserID: r.UserID, Nth: int64(r.Nth), Status: string(status), Reason: reason,
 		AdmittedMS: r.AtMillis, DecidedMS: now.UnixMilli()}
 }
 
 func (r orderRow) order() sale.Order {
 	return sale.Order{
-		Reservation: sale.Reservation{OrderID: sale.ID(r.ID), VoucherID: sale.ID(r.VoucherID), UserID: r.UserID, AtMillis: r.AdmittedMS},
-		Status:      sale.Status(r.Status), Reason: r.Reason, Decided: time.UnixMilli(r.DecidedMS).UTC(),
+		Reservation: sale.Reservation{OrderID: sale.ID(r.ID), VoucherID: sale.ID(r.VoucherID), UserID: r.UserID, Nth: int(r.Nth), AtMillis: r.AdmittedMS},
+		Status:      sale.Status(r.Status), Reason: r.Reason,
+		Decided: moment(r.DecidedMS), PayBy: moment(r.PayByMS), Paid: moment(r.PaidMS), Closed: moment(r.ClosedMS),
 	}
+}
+
+// moment reads a time that is 0 in the table when there is none.
+func moment(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
 }
 
 func orders(rows []orderRow) []sale.Order {
@@ -61,13 +75,16 @@ func (s *Store) Orders(ctx context.Context, ids ...sale.ID) ([]sale.Order, error
 	return orders(rows), nil
 }
 
-// ConfirmedOrders implements sale.Store.
-func (s *Store) ConfirmedOrders(ctx context.Context, voucher, after sale.ID, limit int) ([]sale.Order, error) {
+// HeldOrders implements sale.Store.
+func (s *Store) HeldOrders(ctx context.Context, voucher, after sale.ID, limit int) ([]sale.Order, error) {
 	var rows []orderRow
-	err := s.read.WithContext(ctx).Where("voucher_id = ? AND id > ? AND status = ?", int64(voucher), int64(after), string(sale.Confirmed)).
+	err := s.read.WithContext(ctx).Where("voucher_id = ? AND id > ? AND status IN ?", int64(voucher), int64(after), held()).
 		Order("id").Limit(limit).Find(&rows).Error
 	if err != nil {
 		return nil, fmt.Errorf("list orders of voucher %s: %w", voucher, err)
 	}
 	return orders(rows), nil
 }
+
+// held are the statuses of orders that have a unit.
+func held() []string { return []string{string(sale.Confirmed), string(sale.Paid)} }

@@ -229,11 +229,11 @@ func TestFulfil(t *testing.T) {
 			if err != nil || len(got) != 2 {
 				t.Errorf("got %d orders, %v, want 2", len(got), err)
 			}
-			got, err = s.ConfirmedOrders(t.Context(), v.ID, 0, 10)
+			got, err = s.HeldOrders(t.Context(), v.ID, 0, 10)
 			if err != nil || len(got) != 1 || cmp.Diff(a, got[0].Reservation) != "" {
 				t.Errorf("got %+v, %v, want the confirmed one", got, err)
 			}
-			if got, err = s.ConfirmedOrders(t.Context(), v.ID, a.OrderID, 10); err != nil || len(got) != 0 {
+			if got, err = s.HeldOrders(t.Context(), v.ID, a.OrderID, 10); err != nil || len(got) != 0 {
 				t.Errorf("got %+v, %v after the last, want none", got, err)
 			}
 		})
@@ -267,7 +267,7 @@ func TestManyBatchesAtOnceSellExactlyTheStock(t *testing.T) {
 		}
 		wg.Wait()
 		left(t, s, v, 0)
-		got, err := s.ConfirmedOrders(t.Context(), v.ID, 0, 1000)
+		got, err := s.HeldOrders(t.Context(), v.ID, 0, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -180,7 +180,7 @@ func (w *Worker) decided(ctx context.Context, ds ...sale.Decision) {
 func reconcile(ctx context.Context, gate sale.Gate, orders []sale.Order) error {
 	var confirmed []sale.Reservation
 	for _, o := range orders {
-		if o.Status == sale.Confirmed {
+		if o.Status.Holds() {
 			confirmed = append(confirmed, o.Reservation)
 		} else if _, err := gate.Release(ctx, o.Reservation); err != nil {
 			return err

@@ -160,7 +160,7 @@ func (s *service) audit(ctx context.Context, voucher string, orders map[int]stri
 	want := min(out.Stock, out.Buyers)
 	for {
 		var buyers int
-		err := db.QueryRowContext(ctx, `SELECT count(*), count(DISTINCT user_id) FROM orders WHERE voucher_id = `+voucher+` AND status = 'confirmed'`).Scan(&out.Sold, &buyers)
+		err := db.QueryRowContext(ctx, `SELECT count(*), count(DISTINCT user_id) FROM orders WHERE voucher_id = `+voucher+` AND status IN ('confirmed', 'paid')`).Scan(&out.Sold, &buyers)
 		if err != nil {
 			return fmt.Errorf("count the orders: %w", err)
 		}
@@ -217,7 +217,7 @@ func (s *service) committed(ctx context.Context, voucher string, first map[int]t
 	if err := db.QueryRowContext(ctx, `SHOW track_commit_timestamp`).Scan(&tracked); err != nil || tracked != "on" {
 		return nil, err
 	}
-	rows, err := db.QueryContext(ctx, `SELECT user_id, pg_xact_commit_timestamp(xmin) FROM orders WHERE voucher_id = `+voucher+` AND status = 'confirmed'`)
+	rows, err := db.QueryContext(ctx, `SELECT user_id, pg_xact_commit_timestamp(xmin) FROM orders WHERE voucher_id = `+voucher+` AND status IN ('confirmed', 'paid')`)
 	if err != nil {
 		return nil, fmt.Errorf("read when the orders were committed: %w", err)
 	}

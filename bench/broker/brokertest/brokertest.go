@@ -30,7 +30,7 @@ type entry struct {
 }
 
 // Main is the body of a TestMain: it lets the test binary be a supervisor, runs
-// the tests, stops the brokers, fails when goroutines are left, and exits.
+// the tests, stops the brokers, does what AtEnd asked for, fails when goroutines are left, and exits.
 func Main(m *testing.M, ignore ...goleak.Option) {
 	broker.Init()
 	code := m.Run()
@@ -42,6 +42,9 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}
+	}
+	for _, f := range pool.atEnd {
+		f()
 	}
 	if err := goleak.Find(ignore...); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
