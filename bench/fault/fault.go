@@ -99,11 +99,16 @@ type Scene interface {
 	Delivered(ctx context.Context, n int64) error
 	// Accepted is how many messages the ledgers say were accepted until now.
 	Accepted() (int64, error)
+	// AcceptedIDs are the ids of those messages.
+	AcceptedIDs() (map[string]bool, error)
 
 	// Asked, Confirmed and Healed are the fault's events in the ledger.
 	Asked()
 	Confirmed()
 	Healed()
+	// StruckAt is the instant of the fault, as of ledger.Now, from a fault that
+	// knows it better than by Confirmed: the age of a loss counts back from it.
+	StruckAt(at int64)
 
 	// Probe publishes a few messages by a second producer, after the heal: a
 	// broker that takes none proves nothing by its silence.
@@ -203,7 +208,9 @@ type Facts struct {
 	// DirtyBytes were written and not synced when the power went; a trial with
 	// none says nothing about power.
 	DirtyBytes int64
-	CrashLost  int64 // of the same instant, had only the process died
+	// CrashLost is what the same instant would have lost, had only the process
+	// died. CrashUnknown is the trials of which that is not known, and not in it.
+	CrashLost, CrashUnknown int64
 }
 
 // Add adds the facts of another trial.
@@ -226,4 +233,5 @@ func (f *Facts) Add(g Facts) {
 	f.Copies = max(f.Copies, g.Copies)
 	f.DirtyBytes += g.DirtyBytes
 	f.CrashLost += g.CrashLost
+	f.CrashUnknown += g.CrashUnknown
 }

@@ -22,10 +22,11 @@ type stage struct {
 	healed           func()
 	started          func(Role) // a process of this role
 
-	story   []string
-	facts   Facts
-	invalid []string
-	notes   []string
+	story    []string
+	facts    Facts
+	struckAt int64
+	invalid  []string
+	notes    []string
 }
 
 func newStage() *stage {
@@ -56,6 +57,7 @@ func (s *stage) Queue() queue.Queue         { return s.watch }
 func (s *stage) Facts() *Facts              { return &s.facts }
 func (s *stage) Asked()                     { s.tell("asked"); s.asked() }
 func (s *stage) Confirmed()                 { s.tell("confirmed"); s.confirmed() }
+func (s *stage) StruckAt(at int64)          { s.struckAt = at }
 func (s *stage) Healed()                    { s.tell("healed"); s.healed() }
 func (s *stage) Invalid(f string, a ...any) { s.invalid = append(s.invalid, fmt.Sprintf(f, a...)) }
 func (s *stage) Note(f string, a ...any)    { s.notes = append(s.notes, fmt.Sprintf(f, a...)) }
@@ -98,6 +100,7 @@ func (s *stage) Freeze(context.Context) (int64, error)      { s.tell("freeze"); 
 func (s *stage) Written(context.Context) error              { return nil }
 func (s *stage) Delivered(_ context.Context, n int64) error { s.tell("%d delivered", n); return nil }
 func (s *stage) Accepted() (int64, error)                   { return 0, nil }
+func (s *stage) AcceptedIDs() (map[string]bool, error)      { return nil, nil }
 func (s *stage) Probe(context.Context) (Node, error) {
 	s.tell("probe")
 	return &player{s, "probe"}, nil

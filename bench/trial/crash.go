@@ -78,6 +78,7 @@ type crashTrial struct {
 	caps          queue.Capabilities
 	facts         Facts
 	frozen        bool  // the backlog was noted
+	struckAt      int64 // by the fault's own word; 0: as it was confirmed
 	stranded      bool  // the queue did not run dry in time
 	left          int64 // what the queue still held at the end
 	probed        bool

@@ -73,7 +73,7 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := ledger.Input{Records: records, Effects: effects, Confirm: t.caps.Confirm, KeyOf: load.Source{Keys: 1}.KeyOf}
+	in := ledger.Input{Records: records, Effects: effects, FaultAt: t.struckAt, Confirm: t.caps.Confirm, KeyOf: load.Source{Keys: 1}.KeyOf}
 	if t.stranded {
 		in.Remaining = remaining(ledger.Account(in).LostIDs, t.left)
 	}
@@ -89,6 +89,9 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 		m.invalid = append(m.invalid, fmt.Sprintf("the drain ended early: the queue still holds %d messages, so that what is lost is not known", t.left))
 	}
 	m.facts = t.gatherFacts(records)
+	if why := backwards(m.report.Lost, m.facts.CrashLost); why != "" {
+		m.invalid = append(m.invalid, why)
+	}
 	if err := m.report.Conservation; err != nil {
 		m.invalid = append(m.invalid, "the ledger does not balance: "+err.Error())
 	}
@@ -107,6 +110,16 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 	}
 	m.settings, err = t.lab.effectiveSettings(ctx, t.broker, t.url)
 	return m, err
+}
+
+// backwards says that a power cut lost less than the mere kill of the same instant
+// would have; "" where it did not. What a killed process leaves has all that the
+// power leaves, so that one of the two was not read as it is.
+func backwards(lost, killLost int64) string {
+	if lost >= killLost {
+		return ""
+	}
+	return fmt.Sprintf("the power cut lost %d, and a mere kill at the same instant would have lost %d: it leaves no less behind, so that one of the two was misread", lost, killLost)
 }
 
 // parts tells what each process of the trial was.

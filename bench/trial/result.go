@@ -143,10 +143,12 @@ type Cell struct {
 	CrashesWithLoss  *int        `json:"crashesWithLoss,omitempty"` // of the valid trials under a fault
 	// DirtyBytes were written and not synced when the power went, over all
 	// trials: with none the cut was a mere kill. CrashLost is what the same
-	// instants would have lost, had only the process died.
-	DirtyBytes *int64   `json:"dirtyBytes,omitempty"`
-	CrashLost  int64    `json:"crashLost,omitempty"`
-	Notes      []string `json:"notes,omitempty"` // what the trials saw beside
+	// instants would have lost, had only the process died, without those of the
+	// CrashUnknown trials of which that could not be told.
+	DirtyBytes   *int64   `json:"dirtyBytes,omitempty"`
+	CrashLost    int64    `json:"crashLost,omitempty"`
+	CrashUnknown int64    `json:"crashUnknown,omitempty"`
+	Notes        []string `json:"notes,omitempty"` // what the trials saw beside
 
 	RecoveryMillis *Recovery `json:"recoveryMillis,omitempty"` // fault to the first delivery after it
 	LatencyMicros  *Latency  `json:"latencyMicros,omitempty"`

@@ -170,17 +170,23 @@ func (t *crashTrial) Delivered(ctx context.Context, n int64) error {
 
 // Accepted implements fault.Scene.
 func (t *crashTrial) Accepted() (int64, error) {
+	ids, err := t.AcceptedIDs()
+	return int64(len(ids)), err
+}
+
+// AcceptedIDs implements fault.Scene.
+func (t *crashTrial) AcceptedIDs() (map[string]bool, error) {
 	records, err := t.records()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	accepted := map[ledger.ID]bool{}
+	accepted := map[string]bool{}
 	for _, r := range records {
 		if r.Event == ledger.Accepted {
-			accepted[r.ID()] = true
+			accepted[r.ID().String()] = true
 		}
 	}
-	return int64(len(accepted)), nil
+	return accepted, nil
 }
 
 // Asked implements fault.Scene.
@@ -191,6 +197,9 @@ func (t *crashTrial) Confirmed() { t.mark(ledger.FaultConfirmed) }
 
 // Healed implements fault.Scene.
 func (t *crashTrial) Healed() { t.mark(ledger.FaultHealed) }
+
+// StruckAt implements fault.Scene.
+func (t *crashTrial) StruckAt(at int64) { t.struckAt = at }
 
 // probeMessages is how many a second producer publishes after the heal.
 const probeMessages = 20

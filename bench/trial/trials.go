@@ -175,7 +175,7 @@ func (t *tally) fill(s Spec, c *Cell) {
 	if s.Test == TestFault {
 		dirty := t.facts.DirtyBytes
 		c.DirtyBytes = &dirty
-		c.CrashLost = t.facts.CrashLost
+		c.CrashLost, c.CrashUnknown = t.facts.CrashLost, t.facts.CrashUnknown
 	}
 	if s.crashes() {
 		with := len(t.lossWindows)
