@@ -67,6 +67,7 @@ var chineseOracle = map[string]string{
 	"its lease ran out and its late ack finds that it belongs to another":                                                                "租约已到期，迟到的 ack 发现它已属于别人",
 	"its lease ran out while it stood still, and another got what it held; the ack can be refused then, the effect cannot":               "它停住时租约到期，手中的消息给了别人；此时 ack 可以被拒绝，效果却不能",
 	"its session times out and another member gets the partition from the last committed offset: what the zombie holds is handled twice": "它的会话超时，另一个成员从上次提交的位移接手分区：僵尸手中的消息被处理两次",
+	"franz-go sends it again by itself under the number that it had, and the broker knows that it is stored: one copy, and no error":     "franz-go 以原来的序号自行重发，服务器知道它已存储：只有一份，没有错误",
 	"kafka-go sends it again by itself and has no idempotent producer: a second copy, and no error":                                      "kafka-go 自行重发，又没有幂等生产者：多出一份副本，没有错误",
 	"late is not lost": "迟到不是丢失",
 	"mandatory: what has no queue comes back and is rejected":                                                                  "mandatory：没有队列的消息被退回，并被拒绝",
