@@ -240,15 +240,12 @@ func (c *consumer) settle(ctx context.Context, op, word string, ds []*queue.Deli
 			msgs[i] = d.Receipt().(*nats.Msg)
 		}
 		errs := c.say(within, word, msgs)
-		if errors.Join(errs...) == nil {
-			return nil
-		}
 		for i, err := range errs {
 			if err != nil {
 				errs[i] = fmt.Errorf("nats %s: message %s: %w", op, fresh[i].ID, err)
 			}
 		}
-		return &queue.SettleError{Errs: errs}
+		return driver.Each(errs)
 	})
 }
 

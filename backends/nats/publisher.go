@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/envelope"
 	"queuelab/queue"
 )
@@ -20,11 +21,8 @@ type publisher struct {
 	q     *stream
 	link  *link
 	asker *asker
+	life  *driver.Life // of its calls
 	once  sync.Once
-
-	mu     sync.Mutex
-	closed bool
-	calls  sync.WaitGroup
 }
 
 // Publisher implements queue.Queue.
@@ -33,7 +31,7 @@ func (q *stream) Publisher(ctx context.Context) (queue.Publisher, error) {
 	if err != nil {
 		return nil, q.wrap(ctx, "publisher", err)
 	}
-	p := &publisher{q: q, link: l}
+	p := &publisher{q: q, link: l, life: driver.NewLife()}
 	p.asker, err = newAsker(l)
 	if err == nil {
 		err = q.children.Add(p)
@@ -60,34 +58,23 @@ func (p *publisher) Publish(ctx context.Context, msgs ...queue.Message) error {
 			out[i].Header.Set(jetstream.MsgIDHeader, url.QueryEscape(m.ID)) // which a header can hold, and no two ids share
 		}
 	}
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return queue.ErrClosed
+	if err := p.life.Begin(); err != nil {
+		return err
 	}
-	p.calls.Add(1)
-	p.mu.Unlock()
-	defer p.calls.Done()
+	defer p.life.Done()
 	if len(msgs) == 0 {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, p.q.timeout)
 	defer cancel()
-	pe := &queue.PublishError{Outcomes: make([]queue.Outcome, len(msgs))}
-	for i, a := range p.asker.ask(within, out) {
-		outcome, err := outcomeOf(a)
-		pe.Outcomes[i] = outcome
-		if err != nil && pe.Err == nil {
-			if ctx.Err() != nil {
-				err = ctx.Err()
-			}
-			pe.Err = fmt.Errorf("nats publish: %w", err)
+	answers := p.asker.ask(within, out)
+	return driver.Outcomes("nats publish", len(msgs), func(i int) (queue.Outcome, error) {
+		outcome, err := outcomeOf(answers[i])
+		if err != nil && ctx.Err() != nil {
+			err = ctx.Err()
 		}
-	}
-	if pe.Err == nil {
-		return nil
-	}
-	return pe
+		return outcome, err
+	})
 }
 
 // outcomeOf reads a stream's answer to a message.
@@ -122,10 +109,8 @@ func outcomeOf(a answer) (queue.Outcome, error) {
 // they have for an answer.
 func (p *publisher) Close() error {
 	p.once.Do(func() {
-		p.mu.Lock()
-		p.closed = true
-		p.mu.Unlock()
-		p.calls.Wait()
+		p.life.End()
+		p.life.Wait()
 		p.link.Close()
 		p.q.children.Remove(p)
 	})

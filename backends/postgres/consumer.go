@@ -61,18 +61,7 @@ func (q *table) Consumer(ctx context.Context) (queue.Consumer, error) {
 
 // Receive implements queue.Consumer.
 func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
-	if max < 1 {
-		return nil, fmt.Errorf("postgres receive: max is %d, want at least 1", max)
-	}
-	claims, err := c.puller.Receive(ctx, max)
-	if err != nil {
-		return nil, err
-	}
-	ds := make([]*queue.Delivery, len(claims))
-	for i, k := range claims {
-		ds[i] = queue.NewDelivery(k.message, int(k.number), k)
-	}
-	return ds, nil
+	return driver.Receive(ctx, c.puller, max, func(k *claim) (queue.Message, int) { return k.message, int(k.number) })
 }
 
 // read claims at most so many rows, and waits where there are none.

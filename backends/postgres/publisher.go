@@ -75,19 +75,15 @@ func (p *publisher) Publish(ctx context.Context, msgs ...queue.Message) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	results, sent, err := p.shared.Do(ctx, rows)
-	switch {
-	case errors.Is(err, queue.ErrClosed):
-		return err
-	case err != nil: // ctx ended
-		return outcomes(len(msgs), func(i int) error {
-			if i < sent {
-				return err
-			}
-			return queue.Reject(err)
-		})
+	_, err := driver.Publish(ctx, "postgres publish", p.shared, rows, outcomeOf)
+	return err
+}
+
+func outcomeOf(err error) (queue.Outcome, error) {
+	if errors.Is(err, queue.ErrRejected) {
+		return queue.Rejected, err
 	}
-	return outcomes(len(msgs), func(i int) error { return results[i] })
+	return queue.Unknown, err
 }
 
 // rowOf makes a message's own copy of it: what Publish was given is the caller's
@@ -142,27 +138,6 @@ func (p *publisher) send(rows []row, results []error) {
 	for i := range results {
 		results[i] = err
 	}
-}
-
-func outcomes(n int, result func(i int) error) error {
-	pe := &queue.PublishError{Outcomes: make([]queue.Outcome, n)}
-	for i := range n {
-		err := result(i)
-		switch {
-		case err == nil:
-		case errors.Is(err, queue.ErrRejected):
-			pe.Outcomes[i] = queue.Rejected
-		default:
-			pe.Outcomes[i] = queue.Unknown
-		}
-		if pe.Err == nil && err != nil {
-			pe.Err = fmt.Errorf("postgres publish: %w", err)
-		}
-	}
-	if pe.Err == nil {
-		return nil
-	}
-	return pe
 }
 
 // Close implements queue.Publisher.

@@ -2,11 +2,11 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/queue"
 )
 
@@ -54,10 +54,7 @@ func (c *consumer) settle(ctx context.Context, ds []*queue.Delivery, back bool) 
 		if err != nil {
 			return err
 		}
-		if errors.Join(errs...) == nil {
-			return nil
-		}
-		return &queue.SettleError{Errs: errs}
+		return driver.Each(errs)
 	})
 }
 

@@ -2,12 +2,12 @@ package rabbitmq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/queue"
 )
 
@@ -27,7 +27,7 @@ func (q *rabbitQueue) Consumer(ctx context.Context) (queue.Consumer, error) {
 		c.link.close()
 		return nil, err
 	}
-	if err := q.keep(c); err != nil {
+	if err := q.children.Keep(c); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -75,7 +75,7 @@ func (c *consumer) Nack(ctx context.Context, ds ...*queue.Delivery) error {
 func (c *consumer) Close() error {
 	c.once.Do(func() {
 		c.link.close()
-		c.q.forget(c)
+		c.q.children.Remove(c)
 	})
 	return nil
 }
@@ -107,10 +107,7 @@ func (c *consumer) settle(ctx context.Context, ds []*queue.Delivery, do func(*su
 		for i, d := range fresh {
 			errs[i] = results[d.Receipt().(receipt).from]
 		}
-		if errors.Join(errs...) == nil {
-			return nil
-		}
-		return &queue.SettleError{Errs: errs}
+		return driver.Each(errs)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/queue"
 )
 
@@ -20,15 +21,13 @@ type publisher struct {
 	stop  chan struct{} // closed once no call is left, or closeTimeout has passed
 	wg    sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool
-	calls   sync.WaitGroup
+	life    *driver.Life  // of its calls
 	stopped chan struct{} // closed when Close is through
 }
 
 // Publisher implements queue.Queue.
 func (q *rabbitQueue) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p := &publisher{q: q, seed: maphash.MakeSeed(), stop: make(chan struct{}), stopped: make(chan struct{})}
+	p := &publisher{q: q, seed: maphash.MakeSeed(), life: driver.NewLife(), stop: make(chan struct{}), stopped: make(chan struct{})}
 	p.link = newLink(q.openPool, (*pool).alive, (*pool).close)
 	if _, err := p.link.get(ctx); err != nil {
 		p.link.close()
@@ -39,7 +38,7 @@ func (q *rabbitQueue) Publisher(ctx context.Context) (queue.Publisher, error) {
 		p.lanes = append(p.lanes, l)
 		p.wg.Go(l.run)
 	}
-	if err := q.keep(p); err != nil {
+	if err := q.children.Keep(p); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -50,14 +49,10 @@ func (p *publisher) Publish(ctx context.Context, msgs ...queue.Message) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return queue.ErrClosed
+	if err := p.life.Begin(); err != nil {
+		return err
 	}
-	p.calls.Add(1)
-	p.mu.Unlock()
-	defer p.calls.Done()
+	defer p.life.Done()
 	if len(msgs) == 0 {
 		return nil
 	}
@@ -109,16 +104,12 @@ func (p *publisher) laneOf(key string) int {
 // Close implements queue.Publisher. It waits for at most closeTimeout; what is
 // still unconfirmed then is unknown.
 func (p *publisher) Close() error {
-	p.mu.Lock()
-	first := !p.closed
-	p.closed = true
-	p.mu.Unlock()
-	if !first {
+	if !p.life.End() {
 		<-p.stopped
 		return nil
 	}
 	idle := make(chan struct{})
-	go func() { p.calls.Wait(); close(idle) }()
+	go func() { p.life.Wait(); close(idle) }()
 	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
 	select {
@@ -129,7 +120,7 @@ func (p *publisher) Close() error {
 	p.link.close() // also frees a lane that is stuck in a write
 	p.wg.Wait()
 	<-idle
-	p.q.forget(p)
+	p.q.children.Remove(p)
 	close(p.stopped)
 	return nil
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/queue"
 )
 
@@ -21,7 +21,7 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rabbitmq: %w", err)
 	}
-	q := &rabbitQueue{config: c, open: make(map[closer]struct{})}
+	q := &rabbitQueue{config: c}
 	q.admin = newLink(q.openAdmin, (*admin).alive, (*admin).close)
 	a, err := q.admin.get(ctx)
 	if err != nil {
@@ -42,56 +42,24 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	return q, nil
 }
 
-type closer interface{ Close() error }
-
 type rabbitQueue struct {
 	config
 	caps     queue.Capabilities
 	frameMax int // bytes, as agreed with the broker
 	admin    *link[*admin]
-
-	mu     sync.Mutex
-	open   map[closer]struct{} // publishers and consumers
-	closed bool
+	children driver.Children
 }
 
+// Capabilities implements queue.Queue.
 func (q *rabbitQueue) Capabilities() queue.Capabilities { return q.caps }
-
-// keep remembers c for Close, unless the queue was closed meanwhile.
-func (q *rabbitQueue) keep(c closer) error {
-	q.mu.Lock()
-	if !q.closed {
-		q.open[c] = struct{}{}
-		q.mu.Unlock()
-		return nil
-	}
-	q.mu.Unlock()
-	c.Close()
-	return queue.ErrClosed
-}
-
-func (q *rabbitQueue) forget(c closer) {
-	q.mu.Lock()
-	delete(q.open, c)
-	q.mu.Unlock()
-}
 
 // Close implements queue.Queue.
 func (q *rabbitQueue) Close() error {
-	q.mu.Lock()
-	q.closed = true
-	open := make([]closer, 0, len(q.open))
-	for c := range q.open {
-		open = append(open, c)
+	first, err := q.children.CloseAll()
+	if first {
+		q.admin.close()
 	}
-	q.mu.Unlock()
-	var wg sync.WaitGroup
-	for _, c := range open {
-		wg.Go(func() { c.Close() })
-	}
-	wg.Wait()
-	q.admin.close()
-	return nil
+	return err
 }
 
 // Delete implements queue.Queue. It removes the exchange and the queue of this

@@ -52,9 +52,8 @@ type LossCounter interface{ Losses() Losses }
 type consumer struct {
 	q      *pubsub
 	client *redis.Client
-	values []string // for take alone
-	stop   context.CancelFunc
-	loop   sync.WaitGroup
+	values []string     // for take alone
+	life   *driver.Life // of the one that listens
 	once   sync.Once
 	err    error
 
@@ -81,9 +80,7 @@ func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := &consumer{q: q, client: q.Client(2), arrived: make(chan struct{}, 1), done: make(chan struct{})}
-	var background context.Context
-	background, c.stop = context.WithCancel(context.Background())
+	c := &consumer{q: q, client: q.Client(2), life: driver.NewLife(), arrived: make(chan struct{}, 1), done: make(chan struct{})}
 	err := q.Children.Add(c)
 	if err == nil {
 		var early []item
@@ -92,15 +89,12 @@ func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
 		}
 		c.putAll(early)
 	}
+	if err == nil {
+		err = c.life.Go(c.listen)
+	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed { // by the queue, meanwhile
-		return nil, queue.ErrClosed
-	}
-	c.loop.Go(func() { c.listen(background) })
 	return c, nil
 }
 
@@ -312,11 +306,11 @@ func (c *consumer) Close() error {
 		close(c.done)
 		sub := c.sub
 		c.mu.Unlock()
-		c.stop()
+		c.life.End()
 		if sub != nil {
 			_ = sub.Close() // it may be broken already; this ends the read on it
 		}
-		c.loop.Wait()
+		c.life.Wait()
 		c.err = c.client.Close()
 		c.q.Children.Remove(c)
 	})

@@ -43,17 +43,15 @@ type consumer struct {
 	session *redisconn.Session
 	puller  *driver.Puller[*entry]
 	acks    *driver.Coalescer[*entry, error]
-	stop    context.CancelFunc
-	keeper  sync.WaitGroup
+	life    *driver.Life  // of the keeper
 	nudge   chan struct{} // for the keeper: look now
 	dealt   chan struct{} // for the read: the partitions have changed
 	reading sync.Mutex    // held by a read
 	once    sync.Once
 	err     error
 
-	mu     sync.Mutex
-	parts  map[int]*partition
-	closed bool
+	mu    sync.Mutex
+	parts map[int]*partition
 }
 
 // Consumer implements queue.Queue. It has its share of the partitions as soon as
@@ -63,14 +61,12 @@ func (q *sharded) Consumer(ctx context.Context) (queue.Consumer, error) {
 		return nil, err
 	}
 	c := &consumer{
-		q: q, name: redisconn.NewName(), client: q.Client(5), parts: map[int]*partition{},
+		q: q, name: redisconn.NewName(), client: q.Client(5), life: driver.NewLife(), parts: map[int]*partition{},
 		nudge: make(chan struct{}, 1), dealt: make(chan struct{}, 1),
 	}
 	c.session = redisconn.NewSession(q.Server, c.client)
 	c.puller = driver.NewPuller(c.read, c.wakeReader)
 	c.acks = driver.NewCoalescer(1000, func(*entry) int { return 0 }, c.settle)
-	var background context.Context
-	background, c.stop = context.WithCancel(context.Background())
 	err := q.Children.Add(c)
 	if err == nil {
 		if err = q.ensureGroups(ctx, c.client); err == nil {
@@ -80,63 +76,26 @@ func (q *sharded) Consumer(ctx context.Context) (queue.Consumer, error) {
 			err = q.Wrap("consumer", err)
 		}
 	}
+	if err == nil {
+		err = c.life.Go(c.keep)
+	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed { // by the queue, meanwhile
-		return nil, queue.ErrClosed
-	}
-	c.keeper.Go(func() { c.keep(background) })
 	return c, nil
 }
 
 // Receive implements queue.Consumer. An entry that is not a message is acked away,
 // and is an error of the call after those that are.
 func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
-	es, err := c.puller.Receive(ctx, max)
-	if err != nil {
-		return nil, err
-	}
-	all, ds := make([]queue.Delivery, len(es)), make([]*queue.Delivery, len(es))
-	for i, e := range es {
-		all[i].Init(e.message, 0, e)
-		ds[i] = &all[i]
-	}
-	return ds, nil
+	return driver.Receive(ctx, c.puller, max, func(e *entry) (queue.Message, int) { return e.message, 0 })
 }
 
 // Ack implements queue.Consumer.
 func (c *consumer) Ack(ctx context.Context, ds ...*queue.Delivery) error {
 	return queue.Settle(ds, func(fresh []*queue.Delivery) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		c.mu.Lock()
-		closed := c.closed
-		c.mu.Unlock()
-		if closed {
-			return queue.ErrClosed
-		}
-		es := make([]*entry, len(fresh))
-		for i, d := range fresh {
-			e, ok := d.Receipt().(*entry)
-			if !ok || e.part.consumer != c {
-				return fmt.Errorf("redis-sharded ack: message %s was delivered by another consumer", d.ID)
-			}
-			es[i] = e
-		}
-		errs, _, err := c.acks.Do(ctx, es)
-		if err != nil {
-			return err
-		}
-		for _, err := range errs {
-			if err != nil {
-				return &queue.SettleError{Errs: errs}
-			}
-		}
-		return nil
+		_, err := driver.Settle(ctx, c.acks, fresh, func(e *entry) bool { return e.part.consumer == c })
+		return err
 	})
 }
 
@@ -192,12 +151,10 @@ func (c *consumer) Nack(context.Context, ...*queue.Delivery) error { return queu
 // stays pending, and comes first to whoever gets them.
 func (c *consumer) Close() error {
 	c.once.Do(func() {
-		c.mu.Lock()
-		c.closed = true
-		c.mu.Unlock()
-		c.stop()
+		c.acks.Refuse()
+		c.life.End()
 		c.puller.Close() // what it returns is pending
-		c.keeper.Wait()
+		c.life.Wait()
 		c.acks.Close(c.q.Timeout)
 		ctx, cancel := c.q.Within()
 		defer cancel()

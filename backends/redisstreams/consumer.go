@@ -49,14 +49,12 @@ type consumer struct {
 	puller  *driver.Puller[*entry]
 	acks    *driver.Coalescer[*entry, error]
 	nacks   *driver.Coalescer[*entry, error]
-	stop    context.CancelFunc
-	keeper  sync.WaitGroup
+	life    *driver.Life // of the keeper
 	once    sync.Once
 	err     error
 
-	mu     sync.Mutex
-	hand   map[string]*entry // read and not settled: their leases are extended
-	closed bool
+	mu   sync.Mutex
+	hand map[string]*entry // read and not settled: their leases are extended
 
 	// Only for the goroutine that reads.
 	nextClaim time.Time
@@ -71,15 +69,13 @@ func (q *streams) Consumer(ctx context.Context) (queue.Consumer, error) {
 		return nil, err
 	}
 	c := &consumer{
-		q: q, name: redisconn.NewName(), client: q.Client(6),
+		q: q, name: redisconn.NewName(), client: q.Client(6), life: driver.NewLife(),
 		hand: map[string]*entry{}, cursor: "0-0", nextClaim: time.Now(),
 	}
 	c.session = redisconn.NewSession(q.Server, c.client)
 	c.puller = driver.NewPuller(c.read, c.session.Unblock)
 	c.acks = driver.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opAck, es, errs) })
 	c.nacks = driver.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opNack, es, errs) })
-	var background context.Context
-	background, c.stop = context.WithCancel(context.Background())
 
 	err := q.Children.Add(c)
 	if err == nil {
@@ -90,33 +86,22 @@ func (q *streams) Consumer(ctx context.Context) (queue.Consumer, error) {
 			err = q.Wrap("consumer", err)
 		}
 	}
+	if err == nil {
+		err = c.life.Go(c.keep)
+	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed { // by the queue, meanwhile
-		return nil, queue.ErrClosed
-	}
-	c.keeper.Go(func() { c.keep(background) })
 	return c, nil
 }
 
 // Receive implements queue.Consumer. An entry that is not a message is acked away,
 // and is an error of the call after those that are.
 func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
-	es, err := c.puller.Receive(ctx, max)
-	if err != nil {
-		return nil, err
-	}
-	all, ds := make([]queue.Delivery, len(es)), make([]*queue.Delivery, len(es))
-	for i, e := range es {
-		attempt := e.attempt
+	return driver.Receive(ctx, c.puller, max, func(e *entry) (queue.Message, int) {
 		if c.q.noAck {
-			attempt = 0
+			return e.message, 0
 		}
-		all[i].Init(e.message, attempt, e)
-		ds[i] = &all[i]
-	}
-	return ds, nil
+		return e.message, e.attempt
+	})
 }

@@ -126,16 +126,7 @@ func (r *replay) read(most int) ([]*entry, error) {
 
 // Receive implements queue.Consumer.
 func (r *replay) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
-	es, err := r.puller.Receive(ctx, max)
-	if err != nil {
-		return nil, err
-	}
-	all, ds := make([]queue.Delivery, len(es)), make([]*queue.Delivery, len(es))
-	for i, e := range es {
-		all[i].Init(e.message, 0, nil)
-		ds[i] = &all[i]
-	}
-	return ds, nil
+	return driver.Receive(ctx, r.puller, max, func(e *entry) (queue.Message, int) { return e.message, 0 })
 }
 
 // Ack implements queue.Consumer. Nobody is told.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
@@ -33,44 +34,14 @@ func (c *consumer) Nack(ctx context.Context, ds ...*queue.Delivery) error {
 	return queue.Settle(ds, func(fresh []*queue.Delivery) error { return c.share(ctx, opNack, c.nacks, fresh) })
 }
 
-type settler interface {
-	Do(ctx context.Context, es []*entry) ([]error, int, error)
-}
-
-// share settles in one round trip with whoever settles at the same time.
-func (c *consumer) share(ctx context.Context, op string, to settler, ds []*queue.Delivery) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (c *consumer) share(ctx context.Context, op string, with *driver.Coalescer[*entry, error], ds []*queue.Delivery) error {
+	unsure, err := driver.Settle(ctx, with, ds, func(e *entry) bool { return e.consumer == c })
 	c.mu.Lock()
-	closed := c.closed
-	c.mu.Unlock()
-	if closed {
-		return queue.ErrClosed
+	defer c.mu.Unlock()
+	for _, e := range unsure {
+		e.doubt(op)
 	}
-	es := make([]*entry, len(ds))
-	for i, d := range ds {
-		e, ok := d.Receipt().(*entry)
-		if !ok || e.consumer != c {
-			return fmt.Errorf("redis-streams %s: message %s was delivered by another consumer", op, d.ID)
-		}
-		es[i] = e
-	}
-	errs, sent, err := to.Do(ctx, es)
-	if err != nil {
-		c.mu.Lock()
-		for _, e := range es[:sent] {
-			e.doubt(op)
-		}
-		c.mu.Unlock()
-		return err
-	}
-	for _, err := range errs {
-		if err != nil {
-			return &queue.SettleError{Errs: errs}
-		}
-	}
-	return nil
+	return err
 }
 
 // The answers of a script that settles: whose an entry was.
@@ -174,12 +145,11 @@ func (c *consumer) drop(e *entry) {
 // step with the deletion of the consumer's name.
 func (c *consumer) Close() error {
 	c.once.Do(func() {
-		c.mu.Lock()
-		c.closed = true
-		c.mu.Unlock()
-		c.stop()
+		c.acks.Refuse()
+		c.nacks.Refuse()
+		c.life.End()
 		rest := c.puller.Close() // in the own pending list, too, but for noack
-		c.keeper.Wait()
+		c.life.Wait()
 		c.acks.Close(c.q.Timeout)
 		c.nacks.Close(c.q.Timeout)
 		ctx, cancel := c.q.Within()

@@ -176,13 +176,9 @@ func (c *consumer) Ack(ctx context.Context, ds ...*queue.Delivery) error {
 		if closed {
 			return queue.ErrClosed
 		}
-		es := make([]*entry, len(fresh))
-		for i, d := range fresh {
-			e, ok := d.Receipt().(*entry)
-			if !ok || e.consumer != c {
-				return fmt.Errorf("redis-xread ack: message %s was delivered by another consumer", d.ID)
-			}
-			es[i] = e
+		es, err := driver.Receipts(fresh, func(e *entry) bool { return e.consumer == c })
+		if err != nil {
+			return err
 		}
 		if !c.finish(es) {
 			return nil

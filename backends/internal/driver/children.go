@@ -29,6 +29,15 @@ func (c *Children) Add(child io.Closer) error {
 	return nil
 }
 
+// Keep is Add that closes what comes too late.
+func (c *Children) Keep(child io.Closer) error {
+	err := c.Add(child)
+	if err != nil {
+		_ = child.Close() // it has done nothing yet, and err says why it is closed
+	}
+	return err
+}
+
 // Remove forgets one that was closed.
 func (c *Children) Remove(child io.Closer) {
 	c.mu.Lock()

@@ -135,12 +135,17 @@ func (c *Coalescer[T, R]) run() {
 	}
 }
 
-// Close refuses new calls, and waits for those in flight, at most for patience.
-func (c *Coalescer[T, R]) Close(patience time.Duration) {
+// Refuse makes new calls ErrClosed. Those in flight go on.
+func (c *Coalescer[T, R]) Refuse() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.wake.Broadcast()
+}
+
+// Close refuses new calls, and waits for those in flight, at most for patience.
+func (c *Coalescer[T, R]) Close(patience time.Duration) {
+	c.Refuse()
 	select {
 	case <-c.stopped:
 	case <-time.After(patience):

@@ -61,15 +61,13 @@ type Holder struct {
 	puller  *driver.Puller[*Taken]
 	acks    *driver.Coalescer[*Taken, error]
 	nacks   *driver.Coalescer[*Taken, error]
-	stop    context.CancelFunc
-	tending sync.WaitGroup
+	life    *driver.Life
 	once    sync.Once
 	err     error
 
-	mu     sync.Mutex
-	hand   map[*Taken]struct{}
-	taken  int
-	closed bool
+	mu    sync.Mutex
+	hand  map[*Taken]struct{}
+	taken int
 }
 
 // holderLimit bounds what one script settles.
@@ -80,14 +78,12 @@ func NewHolder(ctx context.Context, b *Base, held Held, tend time.Duration) (*Ho
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	h := &Holder{Client: b.Client(6), base: b, held: held, hand: map[*Taken]struct{}{}}
+	h := &Holder{Client: b.Client(6), base: b, held: held, life: driver.NewLife(), hand: map[*Taken]struct{}{}}
 	h.session = NewSession(b.Server, h.Client)
 	h.puller = driver.NewPuller(h.read, h.session.Unblock)
 	size := func(t *Taken) int { return len(t.Token) + len(t.Value) }
 	h.acks = driver.NewCoalescer(holderLimit, size, func(ts []*Taken, errs []error) { h.settle("ack", held.Ack, ts, errs) })
 	h.nacks = driver.NewCoalescer(holderLimit, size, func(ts []*Taken, errs []error) { h.settle("nack", held.Nack, ts, errs) })
-	var background context.Context
-	background, h.stop = context.WithCancel(context.Background())
 
 	err := b.Children.Add(h)
 	if err == nil {
@@ -95,15 +91,12 @@ func NewHolder(ctx context.Context, b *Base, held Held, tend time.Duration) (*Ho
 			err = b.Wrap("consumer", err)
 		}
 	}
+	if err == nil {
+		err = h.life.Go(func(ctx context.Context) { h.tend(ctx, tend) })
+	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed { // by the queue, meanwhile
-		return nil, queue.ErrClosed
-	}
-	h.tending.Go(func() { h.tend(background, tend) })
 	return h, nil
 }
 
@@ -210,16 +203,7 @@ func (h *Holder) read(most int) ([]*Taken, error) {
 // Receive implements queue.Consumer. A value that is not a message is dropped, and
 // is an error of the call after those that are.
 func (h *Holder) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
-	ts, err := h.puller.Receive(ctx, max)
-	if err != nil {
-		return nil, err
-	}
-	all, ds := make([]queue.Delivery, len(ts)), make([]*queue.Delivery, len(ts))
-	for i, t := range ts {
-		all[i].Init(t.message, t.Attempt, t)
-		ds[i] = &all[i]
-	}
-	return ds, nil
+	return driver.Receive(ctx, h.puller, max, func(t *Taken) (queue.Message, int) { return t.message, t.Attempt })
 }
 
 // Ack implements queue.Consumer.
@@ -232,35 +216,9 @@ func (h *Holder) Nack(ctx context.Context, ds ...*queue.Delivery) error {
 	return queue.Settle(ds, func(fresh []*queue.Delivery) error { return h.share(ctx, h.nacks, fresh) })
 }
 
-// share settles in one round trip with whoever settles at the same time.
 func (h *Holder) share(ctx context.Context, to *driver.Coalescer[*Taken, error], ds []*queue.Delivery) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	h.mu.Lock()
-	closed := h.closed
-	h.mu.Unlock()
-	if closed {
-		return queue.ErrClosed
-	}
-	ts := make([]*Taken, len(ds))
-	for i, d := range ds {
-		t, ok := d.Receipt().(*Taken)
-		if !ok || t.holder != h {
-			return h.base.Wrap("settle", fmt.Errorf("message %s was delivered by another consumer", d.ID))
-		}
-		ts[i] = t
-	}
-	errs, _, err := to.Do(ctx, ts)
-	if err != nil {
-		return err
-	}
-	for _, err := range errs {
-		if err != nil {
-			return &queue.SettleError{Errs: errs}
-		}
-	}
-	return nil
+	_, err := driver.Settle(ctx, to, ds, func(t *Taken) bool { return t.holder == h })
+	return err
 }
 
 func (h *Holder) settle(op string, do func(context.Context, *Holder, []*Taken) ([]bool, error), ts []*Taken, errs []error) {
@@ -286,12 +244,11 @@ func (h *Holder) settle(op string, do func(context.Context, *Holder, []*Taken) (
 // Close implements queue.Consumer. All that is unsettled is given back.
 func (h *Holder) Close() error {
 	h.once.Do(func() {
-		h.mu.Lock()
-		h.closed = true
-		h.mu.Unlock()
-		h.stop()
+		h.acks.Refuse()
+		h.nacks.Refuse()
+		h.life.End()
 		h.puller.Close() // what it returns is in the hand, too
-		h.tending.Wait()
+		h.life.Wait()
 		h.acks.Close(h.base.Timeout)
 		h.nacks.Close(h.base.Timeout)
 		h.mu.Lock()

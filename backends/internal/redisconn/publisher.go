@@ -67,40 +67,14 @@ func (p *Publisher[T]) publish(ctx context.Context, msgs []queue.Message) ([]Sen
 	}
 	// Encoded by the caller's goroutine, so that what Publish was given is the
 	// caller's again when it returns, however it returns.
-	results, sent, err := p.shared.Do(ctx, p.encode(msgs))
-	if errors.Is(err, queue.ErrClosed) {
-		return nil, err
-	}
-	if err != nil { // the context ended
-		return nil, outcomes(len(msgs), func(i int) error {
-			if i < sent {
-				return err
-			}
-			return queue.Reject(err)
-		})
-	}
-	for i := range results {
-		if results[i].Err != nil {
-			return results, outcomes(len(msgs), func(i int) error { return results[i].Err })
-		}
-	}
-	return results, nil
+	return driver.Publish(ctx, "publish", p.shared, p.encode(msgs), outcomeOf)
 }
 
-func outcomes(n int, result func(i int) error) error {
-	pe := &queue.PublishError{Outcomes: make([]queue.Outcome, n)}
-	for i := range n {
-		err := result(i)
-		if errors.Is(err, queue.ErrRejected) {
-			pe.Outcomes[i] = queue.Rejected
-		} else {
-			pe.Outcomes[i] = Outcome(err)
-		}
-		if pe.Err == nil && err != nil {
-			pe.Err = fmt.Errorf("publish: %w", err)
-		}
+func outcomeOf(s Sent) (queue.Outcome, error) {
+	if errors.Is(s.Err, queue.ErrRejected) {
+		return queue.Rejected, s.Err
 	}
-	return pe
+	return Outcome(s.Err), s.Err
 }
 
 // Close implements queue.Publisher.
