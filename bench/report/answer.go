@@ -61,6 +61,7 @@ func (v *view) answers() []answer {
 func (g group) answer(a *answer) {
 	var kept, doubtful []standing
 	proof, failed := map[*row]text{}, false
+	var unasked blanks
 	for _, s := range g.standings(byLatency()) {
 		if s.Row.Unranked() {
 			continue
@@ -74,10 +75,16 @@ func (g group) answer(a *answer) {
 			kept, proof[s.Row] = append(kept, s), because
 		case thin:
 			doubtful, proof[s.Row] = append(doubtful, s), because
+		case untested:
+			unasked.add(nameOf(s), because)
 		default:
-			failed = failed || t == lossy
+			failed = true
 			a.Out = append(a.Out, join(colon(), nameOf(s), because))
 		}
+	}
+	a.Out = append(a.Out, unasked.texts()...)
+	if g.Profile == trial.ProfileDiskAsync {
+		a.Out = append(a.Out, reaches(append(slices.Clone(kept), doubtful...))...)
 	}
 	switch {
 	case len(g.competitors()) == 0:
@@ -173,15 +180,71 @@ func nameOf(s standing) text {
 	return quote(s.Row.Setting())
 }
 
+// fewNames fit into the first word of an answer.
+const fewNames = 4
+
 func names(list []standing) text {
 	var ts []text
 	for _, s := range list {
 		ts = append(ts, nameOf(s))
 	}
+	if more := len(ts) - fewNames; more > 1 {
+		return say("{0} or one of {1} more", join(comma(), ts[:fewNames]...), calc(asCount, more, "settings"))
+	}
 	return join(say(" or "), ts...)
 }
 
-// powerCut is what no crash here shows.
-func powerCut() text {
-	return say("Killing a process is not cutting the power: what the disk had when the power went is read from the settings, not tested here.")
+// blanks are settings about which nothing can be said, by the reason.
+type blanks []struct {
+	why   text
+	names []text
+}
+
+func (b *blanks) add(name, why text) {
+	for i := range *b {
+		if (*b)[i].why.String() == why.String() {
+			(*b)[i].names = append((*b)[i].names, name)
+			return
+		}
+	}
+	*b = append(*b, struct {
+		why   text
+		names []text
+	}{why, []text{name}})
+}
+
+func (b blanks) texts() []text {
+	var ts []text
+	for _, one := range b {
+		ts = append(ts, join(colon(), join(comma(), one.names...), one.why))
+	}
+	return ts
+}
+
+// reaches tell how old the oldest message was that a power cut took from those
+// that survive a kill: whether it is the last second, or more.
+func reaches(list []standing) []text {
+	var ts []text
+	for _, s := range list {
+		c := s.Row.crashed(powerLoss)
+		if tried(c) && c.Lost > 0 && c.LossWindowMillis != nil {
+			ts = append(ts, say("{0}: of {1} power cuts the worst took messages that were {2} old", quote(s.Row.Setting()).at(c.ID), c.count("valid", int64(c.Valid)), lossFigure(c)))
+		}
+	}
+	return ts
+}
+
+// powerCut is what this result shows of cut power, and what it does not.
+func (v *view) powerCut() text {
+	n := 0
+	for _, r := range v.rows {
+		if tried(r.crashed(powerLoss)) {
+			n++
+		}
+	}
+	if n == 0 {
+		return say("Killing a process is not cutting the power: what the disk had when the power went is read from the settings, not tested here.")
+	}
+	return many(int64(n), "Killing a process is not cutting the power: here the power was cut too, on {0} setting, and what the disk had not synced was gone. For the others it is read from their settings.",
+		"Killing a process is not cutting the power: here the power was cut too, on {0} settings, and what the disk had not synced was gone. For the others it is read from their settings.", calc(asCount, n, "settings with a power cut"))
 }

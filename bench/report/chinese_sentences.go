@@ -2,7 +2,7 @@ package report
 
 // chineseSentences are the sentences about a result.
 var chineseSentences = map[string]string{
-	"95 % interval {0} – {1}": "95 % 区间 {0} – {1}",
+	"95 % interval {0}": "95 % 区间 {0}",
 	"A crash cell with n={0} and nothing lost excludes, at 95 %, a loss probability above {1} per crash, and no more; a loss seen once is proof.": "n={0} 且没有丢失的崩溃格，以 95 % 的把握只能排除每次崩溃高于 {1} 的丢失概率，仅此而已；见到一次丢失即是证明。",
 	"Because {0}.":                       "因为{0}。",
 	"For notifications that may be lost": "可以丢的通知",
@@ -122,7 +122,11 @@ var chineseSentences = map[string]string{
 	"{0} units sold":             "售出 {0} 件",
 	"{0} valid of {1}, seed {2}": "{1} 次中有效 {0} 次，种子 {2}",
 	"{0} waiting":                "等待 {0}",
-	"{0} was not tested":         "没有测试“{0}”",
+	"{0} or one of {1} more":     "{0}，或其余 {1} 个之一",
+	"{0}: of {1} power cuts the worst took messages that were {2} old": "{0}：{1} 次断电中最糟的一次带走了 {2} 前的消息",
+	"Killing a process is not cutting the power: here the power was cut too, on {0} setting, and what the disk had not synced was gone. For the others it is read from their settings.":  "杀死进程不等于断电：这里也对 {0} 个配置断了电，磁盘尚未同步的内容随之消失；其余配置由设置推知。",
+	"Killing a process is not cutting the power: here the power was cut too, on {0} settings, and what the disk had not synced was gone. For the others it is read from their settings.": "杀死进程不等于断电：这里也对 {0} 个配置断了电，磁盘尚未同步的内容随之消失；其余配置由设置推知。",
+	"{0} was not tested": "没有测试“{0}”",
 	"{0}, INTERRUPTED: only what was finished is here": "{0}，被中断：这里只有已完成的部分",
 	"{0}, NOISY":                      "{0}，噪声大",
 	"{0}, beyond the scale":           "{0}，超出刻度",

@@ -21,7 +21,7 @@ func (v *view) frontierPlot() plot {
 	var points []point
 	low, high, most := math.Inf(1), math.Inf(-1), 10.0
 	for _, r := range v.rows {
-		q := point{r: r, kill: r.find(trial.TestFault, trial.FaultBrokerKill), power: r.find(trial.TestFault, "power-loss")}
+		q := point{r: r, kill: r.find(trial.TestFault, trial.FaultBrokerKill), power: r.find(trial.TestFault, powerLoss)}
 		for _, c := range r.of(trial.TestLatency) {
 			if measured(c.Cell) && c.LatencyMicros != nil {
 				q.latency = c

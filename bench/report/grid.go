@@ -43,6 +43,15 @@ func (g grid) without(title string) grid {
 	return g
 }
 
+// unless is without the column if there is nothing to read in it.
+func (g grid) unless(title string) grid {
+	i := slices.IndexFunc(g.Columns, func(c column) bool { return c.Key == title })
+	if i < 0 || slices.ContainsFunc(g.Lines, func(l line) bool { return !l.Fields[i].blank() }) {
+		return g
+	}
+	return g.without(title)
+}
+
 type line struct {
 	Row    *row
 	Cell   *viewCell // nil where the line is a whole setting
@@ -66,6 +75,15 @@ type field struct {
 func (f field) Tight() bool { return utf8.RuneCountInString(f.Text.String()) <= 18 && len(f.Sub) == 0 }
 
 func words(t text) field { return field{Text: or(t, raw("-"))} }
+
+// blank reports whether there is nothing to read.
+func (f field) blank() bool {
+	switch f.Text.String() {
+	case "", "-", "–":
+		return len(f.Sub) == 0
+	}
+	return false
+}
 
 func nothing() field { return words(text{}) }
 

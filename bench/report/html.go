@@ -121,7 +121,7 @@ func (v *view) page(result trial.Result) (page, error) {
 	}
 	p := page{
 		Title: say("Queue report: {0}, {1}", orDash(v.run.Suite), day(v.run.StartedAt)), Complete: v.run.Complete, Overhead: v.overhead(),
-		Answers: v.answers(), PowerCut: powerCut(), Conditions: v.conditions(), Problems: v.problems(), Skips: v.skips(), Ranking: v.rankingSections(),
+		Answers: v.answers(), PowerCut: v.powerCut(), Conditions: v.conditions(), Problems: v.problems(), Skips: v.skips(), Ranking: v.rankingSections(),
 		Latency: v.sections(v.latencyGrid()), Stages: v.sections(v.stagesGrid()), Throughput: v.sections(v.throughputGrid()), Rates: v.folded(v.promiseGrid(), v.ratesGrid()),
 		Scaling: v.folded(grid{}, v.scalingGrid()), Crash: v.sections(v.crashGrid()), Faults: v.faultsGrid(), Cost: v.sections(v.resourcesGrid()), Sale: v.sections(v.saleGrid()), Clicks: v.sections(v.clicksGrid()),
 		All: v.cellsGrid(), Cells: v.worstFirst(), Marks: append(marks(), knownLoss()), Meanings: meanings(), Bound: boundText(), Fewest: v.fewest(),

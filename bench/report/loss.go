@@ -35,10 +35,19 @@ func lossText(c *viewCell) text {
 	return join(comma(), say("{0} of {1} crashes lost something", lossy, trials), lossRange(c))
 }
 
-// lossRange is the exact interval at 95 % of the chance that a crash loses.
-func lossRange(c *viewCell) text {
+// chance is the exact interval at 95 % of the chance that a crash loses, for
+// under a head that says so.
+func chance(c *viewCell) text {
 	if l := c.Loss; l != nil {
-		return say("95 % interval {0} – {1}", fig(asShare, l.Low, c.path("loss.low")), fig(asShare, l.High, c.path("loss.high")))
+		return concat(fig(asShare, l.Low, c.path("loss.low")).text(), raw(" – "), fig(asShare, l.High, c.path("loss.high")).text())
+	}
+	return lossRange(c)
+}
+
+// lossRange is that interval in a sentence.
+func lossRange(c *viewCell) text {
+	if c.Loss != nil {
+		return say("95 % interval {0}", chance(c))
 	}
 	if c.Lost == 0 && c.Valid > 0 {
 		return say("above {0} excluded", calc(asPercent, excluded(c.Valid), "excluded("+c.path("valid")+")"))
@@ -84,39 +93,64 @@ const (
 	lossy
 )
 
-// decisive are the faults that a profile promises to survive, the one that
-// tells it from the next weaker profile first.
-func decisive(profile string) []string {
+// Faults of the crash lab that a promise is judged by.
+const (
+	powerLoss  = "power-loss"
+	leaderKill = "leader-kill"
+)
+
+// decisive are the faults that a profile promises to survive. Of the first
+// group at least one must have been tested: it tells the profile from the next
+// weaker one, the stronger fault behind the weaker.
+func decisive(profile string) [][]string {
+	consumer := []string{trial.FaultConsumerKillMidHandle, trial.FaultConsumerKillBeforeAck}
 	switch profile {
-	case trial.ProfileDiskSync, trial.ProfileDiskAsync:
-		return []string{trial.FaultBrokerKill, trial.FaultConsumerKillMidHandle, trial.FaultConsumerKillBeforeAck}
+	case trial.ProfileDiskSync:
+		return [][]string{{trial.FaultBrokerKill, leaderKill, powerLoss}, consumer}
+	case trial.ProfileDiskAsync:
+		return [][]string{{trial.FaultBrokerKill, leaderKill}, consumer}
 	case trial.ProfileMemory:
-		return []string{trial.FaultConsumerKillMidHandle, trial.FaultConsumerKillBeforeAck}
+		return [][]string{consumer[:1], consumer[1:]}
 	}
 	return nil
 }
+
+// crashed is the row's cell of a fault, of the first suites or of the crash lab,
+// rather one with numbers; nil: it was not tested.
+func (r *row) crashed(fault string) *viewCell {
+	var found *viewCell
+	for _, test := range []string{trial.TestCrash, trial.TestFault} {
+		c := r.find(test, fault)
+		if c != nil && (found == nil || !tried(found) && tried(c)) {
+			found = c
+		}
+	}
+	return found
+}
+
+// tried reports whether a cell has trials to be judged by.
+func tried(c *viewCell) bool { return c != nil && measured(c.Cell) && c.Valid > 0 }
 
 // verdictOn judges a row by the faults that its profile promises to survive,
 // and by its sales. The cell is the one that decided; nil: there is none.
 func verdictOn(r *row, profile string) (trust, *viewCell, text) {
 	faults := decisive(profile)
 	var first *viewCell
-	for i, f := range faults {
-		c := r.find(trial.TestCrash, f)
-		if c == nil || !measured(c.Cell) || c.Valid <= 0 {
-			if i == 0 {
-				if c == nil {
-					return untested, nil, say("{0} was not tested", faultTitle(f))
-				}
-				return untested, c, join(colon(), say("{0}: {1}", faultTitle(f), term(orDash(c.Verdict))), why(c))
+	for i, group := range faults {
+		for _, f := range group {
+			c := r.crashed(f)
+			if !tried(c) {
+				continue
 			}
-			continue
+			if c.Lost > 0 {
+				return lossy, c, say("lost messages, {0}: {1}", faultTitle(f), lossText(c))
+			}
+			if i == 0 {
+				first = c
+			}
 		}
-		if c.Lost > 0 {
-			return lossy, c, say("lost messages, {0}: {1}", faultTitle(f), lossText(c))
-		}
-		if i == 0 {
-			first = c
+		if i == 0 && first == nil {
+			return r.untested(group)
 		}
 	}
 	for _, c := range r.of(trial.TestSale) {
@@ -140,4 +174,14 @@ func verdictOn(r *row, profile string) (trust, *viewCell, text) {
 		return thin, first, join(colon(), faultTitle(first.Fault), lossText(first))
 	}
 	return sound, first, join(colon(), faultTitle(first.Fault), lossText(first))
+}
+
+// untested says why none of the faults has trials that count.
+func (r *row) untested(faults []string) (trust, *viewCell, text) {
+	for _, f := range faults {
+		if c := r.crashed(f); c != nil {
+			return untested, c, join(colon(), say("{0}: {1}", faultTitle(f), term(orDash(c.Verdict))), why(c))
+		}
+	}
+	return untested, nil, say("{0} was not tested", faultTitle(faults[0]))
 }

@@ -65,7 +65,7 @@ func (v *view) markdownAnswers(b *strings.Builder) {
 			fmt.Fprintf(b, "  - %s\n", md(t.String()))
 		}
 	}
-	fmt.Fprintf(b, "\n%s\n", md(powerCut().String()))
+	fmt.Fprintf(b, "\n%s\n", md(v.powerCut().String()))
 }
 
 func noisyText(c *viewCell) string {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -63,32 +64,42 @@ type rule struct {
 	Class          string
 }
 
-// kinds of line are six; a profile has no more settings, and the seventh would
-// begin anew.
-const lineKinds = 6
+// Colours and shapes of lines. More colours than these cannot be told apart by
+// everybody; there is one shape more, so that no two of the first 72 lines share
+// both, and none of the first eight either.
+const lineColours, lineShapes = 8, 9
 
+// lineClass is the class of the i-th line of a plot: its colour with its dashes,
+// and its shape.
 func lineClass(i int, r *row) string {
 	if r.Unranked() {
 		return "floor"
 	}
-	return "s" + string(rune('1'+i%lineKinds))
+	return "s" + strconv.Itoa(1+i%lineColours) + " m" + strconv.Itoa(1+i%lineShapes)
 }
 
 // shape is the path of a mark of its own form around a point.
 func shape(class string, x, y float64) string {
-	switch class {
-	case "s1": // circle
+	_, form, _ := strings.Cut(class, " ")
+	switch form {
+	case "m1": // circle
 		return "M" + at(x-4, y) + "a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z"
-	case "s2": // square
+	case "m2": // square
 		return "M" + at(x-3.6, y-3.6) + "h7.2v7.2h-7.2z"
-	case "s3": // diamond
+	case "m3": // diamond
 		return "M" + at(x, y-5.2) + "l5.2 5.2l-5.2 5.2l-5.2 -5.2z"
-	case "s4": // triangle
+	case "m4": // triangle
 		return "M" + at(x, y-5) + "l5 8.6h-10z"
-	case "s5": // triangle upside down
+	case "m5": // triangle upside down
 		return "M" + at(x, y+5) + "l5 -8.6h-10z"
-	case "s6": // hour-glass
+	case "m6": // hour-glass
 		return "M" + at(x-4.4, y-4.4) + "h8.8l-8.8 8.8h8.8z"
+	case "m7": // plus
+		return "M" + at(x-1.7, y-5) + "h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3z"
+	case "m8": // half a disc
+		return "M" + at(x-5, y+2.4) + "a5 5 0 0 1 10 0z"
+	case "m9": // star of four
+		return "M" + at(x, y-6) + "l1.7 4.3l4.3 1.7l-4.3 1.7l-1.7 4.3l-1.7 -4.3l-4.3 -1.7l4.3 -1.7z"
 	}
 	return "M" + at(x-3.4, y-1) + "h6.8v2h-6.8z" // a dash
 }

@@ -1,11 +1,15 @@
 package report
 
+import "queuelab/bench/trial"
+
 // rankingSections are one table for each profile: by latency, and beside it by
 // throughput.
 func (v *view) rankingSections() []section {
 	var out []section
 	for _, g := range v.groups() {
-		out = append(out, section{Group: g, Grid: g.rankingGrid()})
+		if grid := g.rankingGrid(); len(grid.Lines) > 0 {
+			out = append(out, section{Group: g, Grid: grid})
+		}
 	}
 	return out
 }
@@ -21,6 +25,9 @@ func (g group) rankingGrid() grid {
 	}
 	for _, s := range g.standings(byLatency()) {
 		t := rates[s.Row]
+		if s.Cell == nil && t.Cell == nil && len(s.Row.of(trial.TestFault)) > 0 {
+			continue // a campaign tests many settings that it does not time
+		}
 		var because text
 		if s.Why.String() == t.Why.String() {
 			because = s.Why
@@ -29,6 +36,10 @@ func (g group) rankingGrid() grid {
 		}
 		fields := []field{rankField(s), settingField(s.Row), standingField(s).over(rangeField(s)), middle(s), rankField(t), standingField(t).over(rangeField(t)), lossField(s.Row), {Text: or(because, raw(""))}}
 		table.Lines = append(table.Lines, line{Row: s.Row, Cell: s.Cell, Fields: fields, Apart: !s.Ranked()})
+	}
+	table = table.unless("crashes with loss")
+	if less := table.unless("held, median"); len(less.Columns) < len(table.Columns) {
+		return less.without("rank by throughput")
 	}
 	return table
 }

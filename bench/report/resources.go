@@ -35,7 +35,7 @@ func (v *view) resourcesGrid() grid {
 			g.Lines = append(g.Lines, line{Row: r, Cell: c, Fields: append(fields, field{Text: or(because, raw(""))}), Apart: r.Unranked()})
 		}
 	}
-	return g
+	return g.unless(note)
 }
 
 // clicksGrid is the sale in the buyer's time: from the click to the answer, and
@@ -107,7 +107,7 @@ func (v *view) stagesGrid() grid {
 			g.Lines = append(g.Lines, line{Row: r, Cell: c, Fields: fields, Apart: r.Unranked()})
 		}
 	}
-	return g
+	return g.unless("effect committed")
 }
 
 // testTitle is a cell's test, and its fault where it has one.

@@ -70,7 +70,7 @@ func (g grid) trimmed() grid {
 	for k, c := range g.Columns {
 		used := false
 		for _, l := range g.Lines {
-			used = used || l.Fields[k].Text.String() != "-"
+			used = used || !l.Fields[k].blank()
 		}
 		if !used {
 			continue
