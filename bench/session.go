@@ -17,25 +17,6 @@ import (
 	"queuelab/bench/trial"
 )
 
-// brokerFlags let a user bring brokers along.
-type brokerFlags struct {
-	RedisURL    string `name:"redis" placeholder:"URL" help:"Use this Redis instead of starting one; it cannot be killed, and is not."`
-	RabbitMQURL string `name:"rabbitmq" placeholder:"URL" help:"Use this RabbitMQ, likewise."`
-	KafkaURL    string `name:"kafka" placeholder:"URL" sep:"none" help:"Use this Kafka, likewise."`
-	PostgresURL string `name:"postgres" placeholder:"URL" help:"Use this PostgreSQL for effects and orders, and for queues in it."`
-	NATSURL     string `name:"nats" placeholder:"URL" help:"Use this NATS, likewise."`
-}
-
-func (f brokerFlags) external() map[string]string {
-	m := map[string]string{"redis": f.RedisURL, "rabbitmq": f.RabbitMQURL, "kafka": f.KafkaURL, "postgres": f.PostgresURL, "nats": f.NATSURL}
-	for k, v := range m {
-		if v == "" {
-			delete(m, k)
-		}
-	}
-	return m
-}
-
 // session measures specs into a result's directory.
 type session struct {
 	brokers brokerFlags

@@ -179,6 +179,11 @@ func External(kindName, rawURL string) (*Broker, error) {
 	if u.Host == "" {
 		return nil, fmt.Errorf("URL of the %s broker names no host: give one like %s", kindName, k.url(1234))
 	}
+	if k.given != nil {
+		if err := k.given(u); err != nil {
+			return nil, fmt.Errorf("URL of the %s broker: %w: give one like %s", kindName, err, k.url(1234))
+		}
+	}
 	return &Broker{kind: k, url: rawURL, out: io.Discard}, nil
 }
 

@@ -23,6 +23,7 @@ const clusterNodes = 3
 func kafkaClusterKind() kind {
 	k := kafkaKind()
 	k.name, k.conf, k.setting, k.patience = "kafka-3", "kafka", "cluster", 3*time.Minute
+	k.url = func(port int) string { return "kafka://" + local(port, port+1, port+2) }
 	k.ready = func(ctx context.Context, url, identity string) error {
 		return anyNode(url, func(one string) error { return kafkaReady(ctx, one, identity) })
 	}

@@ -20,6 +20,13 @@ import (
 func rabbitClusterKind() kind {
 	k := rabbitKind()
 	k.name, k.conf, k.setting, k.patience = "rabbitmq-3", "rabbitmq", "cluster", 4*time.Minute
+	k.url = func(port int) string { return "amqp://guest:guest@" + local(port, port+1, port+2) + "/" }
+	k.given = func(u *url.URL) error { // which tells its clients nothing of its other nodes
+		if n := strings.Count(u.Host, ",") + 1; n < clusterNodes {
+			return fmt.Errorf("it names %d of %d nodes", n, clusterNodes)
+		}
+		return nil
+	}
 	k.ready = func(ctx context.Context, url, identity string) error {
 		return anyNode(url, func(one string) error { return rabbitMemberReady(ctx, one, identity) })
 	}

@@ -24,9 +24,20 @@ const masterName = "lab"
 func redisClusterKind() kind {
 	k := redisKind()
 	k.name, k.conf, k.patience = "redis-sentinel", "redis", 2*time.Minute
+	k.url = func(port int) string { return sentinelURL(local(port), masterName, local(port+1, port+2, port+3)) }
+	k.given = func(u *url.URL) error {
+		if q := u.Query(); q.Get("sentinel") == "" || q.Get("master") == "" {
+			return errors.New("it names no Sentinel, or not what they call the master")
+		}
+		return nil
+	}
 	k.ready = func(ctx context.Context, url, _ string) error { return redisReady(ctx, url, "") }
 	k.assemble = assembleRedis
 	return k
+}
+
+func sentinelURL(host, master, sentinels string) string {
+	return fmt.Sprintf("redis://%s/0?master=%s&sentinel=%s", host, master, sentinels)
 }
 
 // assembleRedis makes a master and a replica, by their first roles, and three
@@ -45,8 +56,7 @@ func assembleRedis(ctx context.Context, k kind, setting string) (host, error) {
 		return nil, err
 	}
 	data, watch := ports[:2], ports[2:]
-	query := url.Values{"master": {masterName}, "sentinel": {local(watch...)}}
-	c := &cluster{url: fmt.Sprintf("redis://%s/0?%s", local(data[0]), query.Encode())}
+	c := &cluster{url: sentinelURL(local(data[0]), masterName, local(watch...))}
 	members, err := build(2, func(i int) (*member, error) {
 		return newMember(ctx, node, place{conf: name, content: content, ports: data[i : i+1]}, func(l layout) (plan, error) {
 			// In the file, where the Sentinels can make a change of roles last.

@@ -67,6 +67,24 @@ func TestAnExternalClusterIsUsedByItsURL(t *testing.T) {
 	}
 }
 
+func TestAURLThatIsTooLittleForAClusterSaysWhatIsMissing(t *testing.T) {
+	for _, c := range []struct{ kind, url, want string }{
+		{"rabbitmq-3", "amqp://guest:secret@127.0.0.1:1/", "it names 1 of 3 nodes: give one like amqp://guest:guest@127.0.0.1:1234,"},
+		{"redis-sentinel", "redis://127.0.0.1:1/0?sentinel=127.0.0.1:2", "master: give one like redis://127.0.0.1:1234/0?master="},
+		{"redis-sentinel", "redis://127.0.0.1:1/0?master=lab", "no Sentinel"},
+		{"kafka-3", "kafka:///", "no host"},
+	} {
+		_, err := broker.External(c.kind, c.url)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s at %s: got %v, want it to say %q, and no password", c.kind, c.url, err, c.want)
+		}
+	}
+	// Of Kafka one is enough: it tells of the others.
+	if _, err := broker.External("kafka-3", "kafka://127.0.0.1:1"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestClustersAreFoundByNameAndStartedUnaskedByNobody(t *testing.T) {
 	for _, kind := range broker.Clusters() {
 		for _, single := range broker.Kinds() {

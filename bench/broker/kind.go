@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,9 @@ type kind struct {
 	plan      func(layout) (plan, error)
 	// assemble makes the nodes of a cluster; nil: it is one node.
 	assemble func(ctx context.Context, k kind, setting string) (host, error)
+
+	// given says what a URL lacks that somebody brings along; may be nil.
+	given func(u *url.URL) error
 
 	// ready asks once, in the broker's own protocol, whether it serves. The
 	// identity, where there is one, tells ours from another that got our port.

@@ -100,7 +100,7 @@ func redisVersion(ctx context.Context, url, _ string) (version string, err error
 func redisSettings(ctx context.Context, url string) (got map[string]string, err error) {
 	err = withRedis(ctx, url, func(c *redis.Client) error {
 		got = map[string]string{}
-		for _, name := range []string{"appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save", "maxmemory", "maxmemory-policy"} {
+		for _, name := range []string{"appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save", "maxmemory", "maxmemory-policy", "min-replicas-to-write", "min-replicas-max-lag"} {
 			m, err := c.ConfigGet(ctx, name).Result()
 			if err != nil {
 				return err

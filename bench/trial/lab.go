@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,7 +142,7 @@ func (l *Lab) CheckExternal(ctx context.Context, settings []Setting) error {
 		needed[s.Broker] = true
 		needed["postgres"] = needed["postgres"] || s.Broker != ""
 	}
-	for _, kind := range broker.Kinds() {
+	for _, kind := range append(broker.Kinds(), broker.Clusters()...) {
 		if l.External[kind] == "" || !needed[kind] {
 			continue
 		}
@@ -156,20 +157,37 @@ func (l *Lab) CheckExternal(ctx context.Context, settings []Setting) error {
 	return nil
 }
 
-// unfit says in what a Redis that was given by URL is not what the setting is
-// about: the same commands on another durability are another setting. It is ""
-// where it fits.
+// unfit says in what a broker that was given by URL is not what the setting is
+// about: the same commands on another durability, or on fewer nodes, are another
+// setting. It is "" where it fits, as far as the broker tells.
 func unfit(s Setting, effective map[string]string) (string, error) {
-	if s.Broker != "redis" || s.Backend == "redis-pubsub" { // Pub/Sub stores nothing
+	wanted := map[string]string{}
+	switch s.Broker {
+	case "kafka-3":
+		if n, err := strconv.Atoi(effective["brokers"]); err == nil && n < 3 {
+			return fmt.Sprintf("the Kafka that was given by URL has %d of the three brokers that this setting is about", n), nil
+		}
+		return "", nil
+	case "redis-sentinel":
+		wanted["min-replicas-to-write"] = "0"
+	case "redis":
+		if s.Backend == "redis-pubsub" { // it stores nothing
+			return "", nil
+		}
+	default:
 		return "", nil
 	}
-	_, conf, err := compose.SettingsFile(s.Broker, s.Conf)
+	_, conf, err := compose.SettingsFile("redis", s.Conf)
 	if err != nil {
 		return "", err
 	}
 	for line := range strings.Lines(string(conf)) {
-		name, want, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if got := effective[name]; (name == "appendonly" || name == "appendfsync") && got != want {
+		if name, want, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name != "#" {
+			wanted[name] = want
+		}
+	}
+	for _, name := range []string{"appendonly", "appendfsync", "min-replicas-to-write"} {
+		if got, want := effective[name], wanted[name]; want != "" && got != want {
 			return fmt.Sprintf("the Redis that was given by URL has %s %s, and this setting is about %s %s", name, got, name, want), nil
 		}
 	}

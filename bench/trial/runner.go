@@ -235,6 +235,9 @@ func (r *Runner) prepare(ctx context.Context, run *cellRun) string {
 		return skip(VerdictNotApplicable, row.Why)
 	}
 	f, _ := fault.Lookup(s.Fault) // the sale has faults of its own
+	if f.OwnBroker && r.Lab.External[s.Setting.Broker] != "" {
+		return skip(VerdictSkipped, "the broker was given by URL: it is not ours to break")
+	}
 	if f.Missing != nil && s.Test == TestFault {
 		if why := f.Missing(); why != "" {
 			return skip(VerdictSkipped, why)
@@ -242,15 +245,12 @@ func (r *Runner) prepare(ctx context.Context, run *cellRun) string {
 	}
 	b, err := r.Lab.brokerOf(ctx, s)
 	if err != nil {
-		if errors.Is(err, broker.ErrUnavailable) {
+		if errors.Is(err, broker.ErrUnavailable) || errors.Is(err, broker.ErrNoStorage) {
 			return skip(VerdictSkipped, err.Error())
 		}
 		return skip(VerdictInvalid, fmt.Sprintf("the broker did not start: %v", err))
 	}
 	if b != nil && b.External() {
-		if f.OwnBroker {
-			return skip(VerdictSkipped, "the broker was given by URL: it is not ours to break")
-		}
 		effective, err := b.Settings(ctx)
 		if err != nil {
 			return skip(VerdictInvalid, err.Error())

@@ -1,0 +1,27 @@
+package main
+
+import "maps"
+
+// brokerFlags let a user bring brokers along: one for each kind that the lab can
+// start, and for each cluster.
+type brokerFlags struct {
+	RedisURL    string `name:"redis" placeholder:"URL" help:"Use this Redis instead of starting one; it cannot be killed, and is not."`
+	RabbitMQURL string `name:"rabbitmq" placeholder:"URL" help:"Use this RabbitMQ, likewise."`
+	KafkaURL    string `name:"kafka" placeholder:"URL" sep:"none" help:"Use this Kafka, likewise."`
+	PostgresURL string `name:"postgres" placeholder:"URL" help:"Use this PostgreSQL for effects and orders, and for queues in it."`
+	NATSURL     string `name:"nats" placeholder:"URL" help:"Use this NATS, likewise."`
+
+	Kafka3URL        string `name:"kafka-3" placeholder:"URL" sep:"none" help:"Use this Kafka of three brokers: kafka://HOST:PORT,HOST:PORT,HOST:PORT. No node of it is killed; faults of clients strike it alone."`
+	RabbitMQ3URL     string `name:"rabbitmq-3" placeholder:"URL" sep:"none" help:"Use this RabbitMQ of three nodes, likewise: amqp://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/."`
+	RedisSentinelURL string `name:"redis-sentinel" placeholder:"URL" sep:"none" help:"Use this Redis behind Sentinels, likewise: redis://HOST:PORT/0?master=NAME&sentinel=HOST:PORT,HOST:PORT."`
+}
+
+// external are the URLs that were given, by kind.
+func (f brokerFlags) external() map[string]string {
+	m := map[string]string{
+		"redis": f.RedisURL, "rabbitmq": f.RabbitMQURL, "kafka": f.KafkaURL, "postgres": f.PostgresURL, "nats": f.NATSURL,
+		"kafka-3": f.Kafka3URL, "rabbitmq-3": f.RabbitMQ3URL, "redis-sentinel": f.RedisSentinelURL,
+	}
+	maps.DeleteFunc(m, func(_, url string) bool { return url == "" })
+	return m
+}
