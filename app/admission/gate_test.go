@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"queuelab/app/admission"
 	"queuelab/app/sale"
 	"queuelab/bench/broker/brokertest"
 )
@@ -415,10 +414,4 @@ var gateCases = map[string]func(*testing.T, sale.Gate){
 			t.Fatal(err)
 		}
 	},
-}
-
-func TestMemoryGate(t *testing.T) {
-	for name, run := range gateCases {
-		t.Run(name, func(t *testing.T) { run(t, admission.NewMemory(nil)) })
-	}
 }

@@ -24,8 +24,11 @@ type voucher struct {
 	units      int64 // when the sale began
 	stock      int64
 	begin, end time.Time
-	buyers     map[string]sale.ID
+	each       int                // units that one buyer may have
+	most       int64              // marks; 0: no bound
+	buyers     map[string]sale.ID // by field
 	marks      map[sale.ID]*mark
+	keys       map[sale.ID]string
 }
 
 type mark struct {
@@ -53,38 +56,70 @@ func (m *Memory) voucher(id sale.ID) *voucher {
 func (m *Memory) create(id sale.ID) *voucher {
 	v := m.vouchers[id]
 	if v == nil {
-		v = &voucher{buyers: map[string]sale.ID{}, marks: map[sale.ID]*mark{}}
+		v = &voucher{buyers: map[string]sale.ID{}, marks: map[sale.ID]*mark{}, keys: map[sale.ID]string{}}
 		m.vouchers[id] = v
 	}
 	return v
 }
 
 // Admit implements sale.Gate.
-func (m *Memory) Admit(_ context.Context, r sale.Reservation) (sale.Verdict, sale.ID, error) {
+func (m *Memory) Admit(ctx context.Context, r sale.Reservation) (sale.Verdict, sale.ID, error) {
+	a, err := m.Click(ctx, sale.Click{Reservation: r})
+	return a.Verdict, a.Order, err
+}
+
+// Click implements sale.Gate.
+func (m *Memory) Click(_ context.Context, c sale.Click) (sale.Answer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v := m.voucher(r.VoucherID)
+	return m.voucher(c.VoucherID).click(m.now(), c), nil
+}
+
+func (v *voucher) click(now time.Time, c sale.Click) sale.Answer {
 	if !v.loaded {
-		return sale.NotLoaded, 0, nil
+		return sale.Answer{Verdict: sale.NotLoaded}
 	}
-	now := m.now()
-	holder := v.buyers[r.UserID]
+	r, free, first := c.Reservation, -1, sale.ID(0)
+	for r.Nth = 0; r.Nth < v.each; r.Nth++ {
+		holder := v.buyers[field(r)]
+		switch {
+		case holder == 0:
+			if free < 0 {
+				free = r.Nth
+			}
+			continue
+		case holder == c.OrderID:
+			return sale.Answer{Verdict: sale.Admitted, Order: holder, Nth: r.Nth}
+		case c.Key != "" && v.keys[holder] == c.Key:
+			if k := v.marks[holder]; k != nil {
+				k.from = k.from.Add(time.Millisecond) // somebody else counts on the order: see Withdraw
+			}
+			return sale.Answer{Verdict: sale.Admitted, Order: holder, Nth: r.Nth}
+		}
+		if first == 0 {
+			first = holder
+		}
+	}
 	switch {
-	case holder == r.OrderID:
-		return sale.Admitted, holder, nil
 	case now.Before(v.begin):
-		return sale.NotStarted, 0, nil
+		return sale.Answer{Verdict: sale.NotStarted}
 	case !now.Before(v.end):
-		return sale.HasEnded, 0, nil
-	case holder != 0:
-		return sale.AlreadyBought, holder, nil
+		return sale.Answer{Verdict: sale.HasEnded}
+	case free < 0:
+		return sale.Answer{Verdict: sale.AlreadyBought, Order: first}
 	case v.stock <= 0:
-		return sale.SoldOut, 0, nil
+		return sale.Answer{Verdict: sale.SoldOut}
+	case v.most > 0 && int64(len(v.marks)) >= v.most:
+		return sale.Answer{Verdict: sale.Crowded}
 	}
+	r.Nth = free
 	v.marks[r.OrderID] = &mark{reservation: r, set: now, from: now}
-	v.buyers[r.UserID] = r.OrderID
+	v.buyers[field(r)] = r.OrderID
+	if c.Key != "" {
+		v.keys[r.OrderID] = c.Key
+	}
 	v.stock--
-	return sale.Admitted, r.OrderID, nil
+	return sale.Answer{Verdict: sale.Admitted, Order: r.OrderID, Nth: free}
 }
 
 // Settle implements sale.Gate.
@@ -94,8 +129,8 @@ func (m *Memory) Settle(_ context.Context, rs ...sale.Reservation) error {
 	for _, r := range rs {
 		v := m.create(r.VoucherID)
 		delete(v.marks, r.OrderID)
-		if v.buyers[r.UserID] != r.OrderID {
-			v.buyers[r.UserID] = r.OrderID
+		if v.buyers[field(r)] != r.OrderID {
+			v.buyers[field(r)] = r.OrderID
 			v.stock = min(v.stock, max(0, v.units-int64(len(v.buyers))))
 		}
 	}
@@ -111,10 +146,11 @@ func (m *Memory) Release(_ context.Context, r sale.Reservation) (bool, error) {
 
 func (v *voucher) release(r sale.Reservation) bool {
 	delete(v.marks, r.OrderID)
-	if v.buyers[r.UserID] != r.OrderID {
+	delete(v.keys, r.OrderID)
+	if v.buyers[field(r)] != r.OrderID {
 		return false
 	}
-	delete(v.buyers, r.UserID)
+	delete(v.buyers, field(r))
 	if v.loaded {
 		v.stock++
 	}
@@ -126,7 +162,7 @@ func (m *Memory) Withdraw(_ context.Context, r sale.Reservation) (kept bool, err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.voucher(r.VoucherID)
-	if v.buyers[r.UserID] != r.OrderID {
+	if v.buyers[field(r)] != r.OrderID {
 		return false, nil
 	}
 	if k := v.marks[r.OrderID]; k == nil || !k.from.Equal(k.set) {
@@ -176,8 +212,8 @@ func (m *Memory) Restore(_ context.Context, rs ...sale.Reservation) error {
 	defer m.mu.Unlock()
 	for _, r := range rs {
 		v := m.create(r.VoucherID)
-		if v.buyers[r.UserID] == 0 {
-			v.buyers[r.UserID] = r.OrderID
+		if v.buyers[field(r)] == 0 {
+			v.buyers[field(r)] = r.OrderID
 		}
 	}
 	return nil
@@ -192,7 +228,7 @@ func (m *Memory) Load(_ context.Context, offer sale.Voucher) (bool, error) {
 		return false, nil
 	}
 	v.loaded, v.begin, v.end = true, offer.Begin, offer.End
-	v.units = offer.Stock
+	v.units, v.each, v.most = offer.Stock, max(offer.PerUser, 1), offer.MaxInFlight
 	v.stock = max(0, min(offer.Stock-int64(len(v.buyers)), offer.Left))
 	return true, nil
 }

@@ -7,13 +7,15 @@
 // All keys of a voucher share a hash tag, so that they are in one slot of a
 // cluster:
 //
-//	seckill:{VOUCHER}:sale    hash    stock (units left), units (when the sale began), begin, end (Unix ms)
-//	seckill:{VOUCHER}:buyers  hash    user -> order that holds the user's unit
+//	seckill:{VOUCHER}:sale    hash    stock (units left), units (when the sale began), begin, end (Unix ms),
+//	                                  each (units that one buyer may have), most (marks; 0: no bound)
+//	seckill:{VOUCHER}:buyers  hash    user, user#1, user#2 ... -> order that holds that unit of the user
 //	seckill:{VOUCHER}:marks   hash    order -> "ms|message body", until the order is committed
 //	seckill:{VOUCHER}:due     zset    order by the time at which its mark was set, or is looked at again
+//	seckill:{VOUCHER}:keys    hash    order -> idempotency key of its click, until its unit is given back
 //
-// stock is always the voucher's stock less the number of buyers. Redis must
-// not evict keys (maxmemory-policy noeviction).
+// stock is always the voucher's stock less the number of fields of buyers. Redis
+// must not evict keys (maxmemory-policy noeviction).
 package admission
 
 import (
@@ -22,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,6 +53,8 @@ var (
 type Redis struct {
 	client                                        *redis.Client
 	admit, settle, release, withdraw, stale, open *redis.Script
+	line                                          line
+	sold                                          soldOut
 }
 
 // OpenRedis connects to redis://[user:password@]host:port/db and checks that
@@ -85,149 +90,42 @@ func OpenRedis(ctx context.Context, rawURL string) (*Redis, error) {
 // NewRedis makes a gate over a client, which must not retry by itself. Close
 // closes the client.
 func NewRedis(client *redis.Client) *Redis {
-	return &Redis{client: client, admit: redis.NewScript(admitSource), release: redis.NewScript(releaseSource),
+	g := &Redis{client: client, admit: redis.NewScript(admitSource), release: redis.NewScript(releaseSource),
 		settle: redis.NewScript(settleSource), withdraw: redis.NewScript(withdrawSource), stale: redis.NewScript(staleSource), open: redis.NewScript(loadSource)}
+	g.line.send = g.send
+	return g
 }
 
-func key(voucher sale.ID, what string) string { return "seckill:{" + voucher.String() + "}:" + what }
-
-func keys(voucher sale.ID) []string {
-	return []string{key(voucher, "sale"), key(voucher, "buyers"), key(voucher, "marks"), key(voucher, "due")}
+func (g *Redis) key(voucher sale.ID, what string) string {
+	return "seckill:{" + voucher.String() + "}:" + what
 }
 
-// Admit implements sale.Gate.
-func (g *Redis) Admit(ctx context.Context, r sale.Reservation) (sale.Verdict, sale.ID, error) {
-	res, err := g.admit.Run(ctx, g.client, keys(r.VoucherID), r.UserID, r.OrderID.String(), r.Encode()).Slice()
-	if err != nil {
-		return 0, 0, fmt.Errorf("admission script: %w", err)
-	}
-	if len(res) == 2 {
-		code, ok1 := res[0].(int64)
-		order, ok2 := res[1].(string)
-		if ok1 && ok2 && code >= int64(sale.Admitted) && code <= int64(sale.NotLoaded) {
-			if order == "" {
-				return sale.Verdict(code), 0, nil
-			}
-			holder, err := sale.ParseID(order)
-			if err != nil {
-				return 0, 0, fmt.Errorf("admission script: holder: %w", err)
-			}
-			return sale.Verdict(code), holder, nil
-		}
-	}
-	return 0, 0, fmt.Errorf("admission script: unexpected answer %v", res)
+func (g *Redis) keys(voucher sale.ID) []string {
+	return []string{g.key(voucher, "sale"), g.key(voucher, "buyers"), g.key(voucher, "marks"), g.key(voucher, "due"), g.key(voucher, "keys")}
 }
 
-// Settle implements sale.Gate.
-func (g *Redis) Settle(ctx context.Context, rs ...sale.Reservation) error {
-	args := map[sale.ID][]any{}
-	for _, r := range rs {
-		args[r.VoucherID] = append(args[r.VoucherID], r.UserID, r.OrderID.String())
+// field is where the order of a buyer's unit is noted.
+func field(r sale.Reservation) string {
+	if r.Nth == 0 {
+		return r.UserID
 	}
-	for v, a := range args {
-		if err := g.settle.Run(ctx, g.client, keys(v), a...).Err(); err != nil {
-			return fmt.Errorf("settle script: %w", err)
-		}
-	}
-	return nil
-}
-
-// Release implements sale.Gate.
-func (g *Redis) Release(ctx context.Context, r sale.Reservation) (bool, error) {
-	n, err := g.release.Run(ctx, g.client, keys(r.VoucherID), r.UserID, r.OrderID.String()).Int()
-	if err != nil {
-		return false, fmt.Errorf("release script: %w", err)
-	}
-	return n == 1, nil
-}
-
-// Withdraw implements sale.Gate.
-func (g *Redis) Withdraw(ctx context.Context, r sale.Reservation) (kept bool, err error) {
-	n, err := g.withdraw.Run(ctx, g.client, keys(r.VoucherID), r.UserID, r.OrderID.String()).Int()
-	if err != nil {
-		return false, fmt.Errorf("withdraw script: %w", err)
-	}
-	return n == 2, nil
-}
-
-// Find implements sale.Gate.
-func (g *Redis) Find(ctx context.Context, order sale.ID, vouchers ...sale.ID) (sale.Reservation, bool, error) {
-	if len(vouchers) == 0 {
-		return sale.Reservation{}, false, nil
-	}
-	got := make([]*redis.StringCmd, len(vouchers))
-	_, err := g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, v := range vouchers {
-			got[i] = p.HGet(ctx, key(v, "marks"), order.String())
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return sale.Reservation{}, false, fmt.Errorf("find mark: %w", err)
-	}
-	for _, c := range got {
-		mark, err := c.Result()
-		if errors.Is(err, redis.Nil) {
-			continue
-		}
-		if err != nil {
-			return sale.Reservation{}, false, fmt.Errorf("find mark: %w", err)
-		}
-		_, body, _ := strings.Cut(mark, "|")
-		r, err := sale.DecodeReservation([]byte(body))
-		return r, err == nil, err
-	}
-	return sale.Reservation{}, false, nil
-}
-
-// Stale implements sale.Gate.
-func (g *Redis) Stale(ctx context.Context, voucher sale.ID, age time.Duration, limit int) ([]sale.Reservation, error) {
-	bodies, err := g.stale.Run(ctx, g.client, keys(voucher)[2:], age.Milliseconds(), limit).StringSlice()
-	if err != nil {
-		return nil, fmt.Errorf("stale script: %w", err)
-	}
-	rs := make([]sale.Reservation, 0, len(bodies))
-	var errs error
-	for _, b := range bodies {
-		r, err := sale.DecodeReservation([]byte(b))
-		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("mark of voucher %s: %w", voucher, err))
-			continue
-		}
-		rs = append(rs, r)
-	}
-	return rs, errs
-}
-
-// Restore implements sale.Gate.
-func (g *Redis) Restore(ctx context.Context, rs ...sale.Reservation) error {
-	if len(rs) == 0 {
-		return nil
-	}
-	_, err := g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, r := range rs {
-			p.HSetNX(ctx, key(r.VoucherID, "buyers"), r.UserID, r.OrderID.String())
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("restore buyers: %w", err)
-	}
-	return nil
+	return r.UserID + "#" + strconv.Itoa(r.Nth) // no name has a #
 }
 
 // Load implements sale.Gate.
 func (g *Redis) Load(ctx context.Context, v sale.Voucher) (bool, error) {
-	n, err := g.open.Run(ctx, g.client, keys(v.ID)[:2], v.Stock, v.Left, v.Begin.UnixMilli(), v.End.UnixMilli()).Int()
+	n, err := g.open.Run(ctx, g.client, g.keys(v.ID)[:2], v.Stock, v.Left, v.Begin.UnixMilli(), v.End.UnixMilli(),
+		max(v.PerUser, 1), v.MaxInFlight).Int()
 	if err != nil {
 		return false, fmt.Errorf("load script: %w", err)
 	}
+	g.sold.forget(v.ID)
 	return n == 1, nil
 }
 
 // Left implements sale.Gate.
 func (g *Redis) Left(ctx context.Context, voucher sale.ID) (int64, bool, error) {
-	n, err := g.client.HGet(ctx, key(voucher, "sale"), "stock").Int64()
+	n, err := g.client.HGet(ctx, g.key(voucher, "sale"), "stock").Int64()
 	if errors.Is(err, redis.Nil) {
 		return 0, false, nil
 	}

@@ -52,13 +52,6 @@ func gate(t *testing.T) (*admission.Redis, *redis.Client) {
 	return g, c
 }
 
-func TestRedisGate(t *testing.T) {
-	g, _ := gate(t)
-	for name, run := range gateCases {
-		t.Run(name, func(t *testing.T) { run(t, g) })
-	}
-}
-
 // dump reads every key, so that "nothing was changed" can be said.
 func dump(t *testing.T, c *redis.Client) map[string]string {
 	t.Helper()
@@ -93,13 +86,12 @@ func TestARefusedClickWritesNothing(t *testing.T) {
 }
 
 func TestAScriptThatFailsHasDoneNothing(t *testing.T) {
-	for _, what := range []string{"sale", "buyers", "marks", "due"} {
+	for _, what := range []string{"sale", "buyers", "marks", "due", "keys"} {
 		t.Run("the key "+what+" has the wrong type", func(t *testing.T) {
 			g, c := gate(t)
 			v := open(5, nil)
 			load(t, g, v)
-			key := "seckill:{" + v.ID.String() + "}:" + what
-			if err := c.Set(t.Context(), key, "x", 0).Err(); err != nil {
+			if err := c.Set(t.Context(), voucherKey(v, what), "x", 0).Err(); err != nil {
 				t.Fatal(err)
 			}
 			before := dump(t, c)
@@ -245,6 +237,81 @@ func TestAnAnswerThatIsLostTakesNothingTwice(t *testing.T) {
 	wantLeft(t, g, v, 5)
 }
 
+func TestClicksThatShareALostAnswerAreEachAskedAgain(t *testing.T) {
+	_, c := server(t)
+	addr, hold := slowProxy(t, c.Options().Addr)
+	g := admission.NewRedis(client(t, addr, 200*time.Millisecond))
+	v := open(30, nil)
+	load(t, g, v)
+	if err := g.Check(t.Context()); err != nil { // the script is known
+		t.Fatal(err)
+	}
+	hold.Store(true)
+	var lost, sold atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			click := sale.Click{Reservation: reservation(v, sale.ID(i+1), fmt.Sprint("u", i))}
+			a, err := g.Click(context.Background(), click)
+			for ; err != nil; a, err = g.Click(context.Background(), click) {
+				lost.Add(1)
+				hold.Store(false)
+				click.Again = true
+			}
+			switch {
+			case a.Verdict == sale.Admitted && a.Order == click.OrderID:
+				sold.Add(1)
+			case a.Verdict != sale.SoldOut:
+				t.Errorf("click %d: got %+v", i+1, a)
+			}
+		})
+	}
+	wg.Wait()
+	if lost.Load() < 2 || sold.Load() != 30 {
+		t.Errorf("got %d answers lost and %d sold, want some and 30", lost.Load(), sold.Load())
+	}
+	wantLeft(t, g, v, 0)
+	for what, n := range map[string]int64{"marks": c.HLen(t.Context(), voucherKey(v, "marks")).Val(), "buyers": c.HLen(t.Context(), voucherKey(v, "buyers")).Val()} {
+		if n != 30 {
+			t.Errorf("got %d %s, want 30", n, what)
+		}
+	}
+}
+
+func voucherKey(v sale.Voucher, what string) string { return "seckill:{" + v.ID.String() + "}:" + what }
+
+func TestWhatIsWrongWithOneClickDoesNotFailItsNeighbours(t *testing.T) {
+	g, c := gate(t)
+	good, broken := open(1000, nil), open(1000, nil)
+	load(t, g, good)
+	load(t, g, broken)
+	if err := c.HSet(t.Context(), voucherKey(good, "buyers"), "bad", "no order id").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Set(t.Context(), voucherKey(broken, "due"), "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 300 {
+		r, fails := reservation(good, sale.ID(i+1), fmt.Sprint("u", i)), false
+		switch i % 3 {
+		case 1:
+			r.UserID, fails = "bad", true
+		case 2:
+			r.VoucherID, fails = broken.ID, true
+		}
+		wg.Go(func() {
+			got, _, err := g.Admit(context.Background(), r)
+			if fails != (err != nil) || !fails && got != sale.Admitted {
+				t.Errorf("click %d of %s: got %v, %v", r.OrderID, r.UserID, got, err)
+			}
+		})
+	}
+	wg.Wait()
+	wantLeft(t, g, good, 900)
+	wantLeft(t, g, broken, 1000)
+}
+
 // A script that names its keys honestly runs in a cluster, where Redis checks
 // scripts with a shebang.
 func TestScriptsDeclareTheirKeysForACluster(t *testing.T) {
@@ -261,10 +328,13 @@ func TestScriptsDeclareTheirKeysForACluster(t *testing.T) {
 		keys []string
 		args []any
 	}{
-		{"load.lua", tag("sale", "buyers"), []any{5, 5, 0, now + 3_600_000}},
-		{"admit.lua", tag("sale", "buyers", "marks", "due"), []any{"u", "1", "{}"}},
+		{"load.lua", tag("sale", "buyers"), []any{5, 5, 0, now + 3_600_000, 2, 0}},
+		{"admit.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"", "u", "1", 0, "k", "{}", "u", "2", 1, "", "{}"}},
+		{"admit.lua", append(tag("sale", "buyers", "marks", "due", "keys"), "list:{1}"), []any{"lpush", "v", "3", 0, "", "{}", 1, "message"}},
 		{"stale.lua", tag("marks", "due"), []any{0, 10}},
-		{"release.lua", tag("sale", "buyers", "marks", "due"), []any{"u", "1"}},
+		{"withdraw.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"u", "1"}},
+		{"settle.lua", tag("sale", "buyers", "marks", "due"), []any{"u#1", "2"}},
+		{"release.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"u#1", "2"}},
 	} {
 		src, err := os.ReadFile(s.file)
 		if err != nil {

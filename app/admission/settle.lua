@@ -1,6 +1,6 @@
 -- Clears the marks of orders that are in the database, and has their buyers
 -- hold them: a Redis that lost its keys was loaded before they were committed.
--- KEYS: sale, buyers, marks, due.  ARGV: user, order, user, order, and so on.
+-- KEYS: sale, buyers, marks, due.  ARGV: buyer's field, order, and so on.
 local missed = false
 for i = 1, #ARGV, 2 do
   redis.call('HDEL', KEYS[3], ARGV[i + 1])

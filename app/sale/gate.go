@@ -17,6 +17,9 @@ const (
 	HasEnded
 	// NotLoaded: the gate knows nothing of the voucher, or not any more.
 	NotLoaded
+	// Crowded: as many orders wait for their decision as the voucher allows, and
+	// nothing was taken.
+	Crowded
 )
 
 func (v Verdict) String() string {
@@ -33,8 +36,36 @@ func (v Verdict) String() string {
 		return string(CodeEnded)
 	case NotLoaded:
 		return "not_loaded"
+	case Crowded:
+		return "crowded"
 	}
 	return "unknown"
+}
+
+// Click is a buyer's wish for one unit.
+type Click struct {
+	// Reservation is what is held if the click is admitted. Its Nth is the gate's
+	// to choose: the first that the buyer does not have yet.
+	Reservation
+	// Key is what the buyer's side calls this wish, so that asking twice is one
+	// wish; "" is none.
+	Key string
+	// Again says that a try with the same order id had no answer.
+	Again bool
+}
+
+// Answer is what became of a click.
+type Answer struct {
+	Verdict Verdict
+	// Order holds the buyer's unit, with Admitted and AlreadyBought. With Admitted
+	// it is the click's own, or the one that an earlier click with the same Key
+	// got: then nothing was taken now.
+	Order ID
+	Nth   int // which of the buyer's units it is, with Admitted
+	// Queued: the message of the order is in the queue already.
+	Queued bool
+	// FromMemory: this process knew the answer, and nobody was asked.
+	FromMemory bool
 }
 
 // Gate decides who may buy, before anything is queued. Each method is one
@@ -44,10 +75,17 @@ func (v Verdict) String() string {
 // An error means that the outcome is unknown: the step may or may not have
 // been taken. Every method may then be called again with the same arguments.
 type Gate interface {
-	// Admit holds one unit for the buyer and sets the pending mark of the order.
-	// The second result is the order that holds the buyer's unit, with Admitted
-	// and AlreadyBought. The same buyer with the same order id gets Admitted
-	// again, and nothing more is taken.
+	// Click holds one unit for the buyer and sets the pending mark of the order.
+	// A buyer who has as many units as the voucher allows is AlreadyBought. The
+	// same order id gets Admitted again and nothing more is taken, and so does
+	// the same Key as long as its order holds the unit; the Key is remembered
+	// where the marks are, and forgotten with them.
+	//
+	// SoldOut may be up to 100 ms old, for clicks without Key and Again.
+	Click(ctx context.Context, c Click) (Answer, error)
+
+	// Admit is Click for those who need no more than the verdict and the order
+	// that holds the unit.
 	Admit(ctx context.Context, r Reservation) (Verdict, ID, error)
 
 	// Settle clears the pending marks of orders that are confirmed in the

@@ -58,3 +58,19 @@ func CheckUser(s string) error {
 	}
 	return nil
 }
+
+// MaxKeyLength bounds an idempotency key, in bytes.
+const MaxKeyLength = 64
+
+// CheckKey says what is wrong with an idempotency key, if anything.
+func CheckKey(s string) error {
+	if len(s) == 0 || len(s) > MaxKeyLength {
+		return fmt.Errorf("an idempotency key has 1 to %d characters", MaxKeyLength)
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return fmt.Errorf("an idempotency key has only visible ASCII characters, not %q", s[i])
+		}
+	}
+	return nil
+}

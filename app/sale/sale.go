@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -24,6 +25,8 @@ type Voucher struct {
 	ActualValue int64
 	Begin, End  time.Time
 	PayWithin   time.Duration // a confirmed order not paid by then is cancelled; 0: no deadline
+	PerUser     int           // units that one buyer may have
+	MaxInFlight int64         // orders that may wait for their decision at a time; 0: no bound
 	Created     time.Time
 }
 
@@ -84,14 +87,29 @@ type Reservation struct {
 	AtMillis  int64  `json:"at"`            // when the service took the click, Unix milliseconds
 }
 
-// Encode writes a reservation as the body of a message.
+// Encode writes a reservation as the body of a message: as encoding/json does,
+// and several times as fast, since every click needs it.
 func (r Reservation) Encode() []byte {
-	b, err := json.Marshal(r)
-	if err != nil {
-		// Two ids, a string and a number always marshal.
-		return nil
+	b := make([]byte, 0, 96+len(r.UserID))
+	b = append(b, `{"orderId":"`...)
+	b = strconv.AppendInt(b, int64(r.OrderID), 10)
+	b = append(b, `","voucherId":"`...)
+	b = strconv.AppendInt(b, int64(r.VoucherID), 10)
+	b = append(b, `","userId":`...)
+	if CheckUser(r.UserID) == nil { // nothing in it needs an escape
+		b = append(b, '"')
+		b = append(b, r.UserID...)
+		b = append(b, '"')
+	} else if user, err := json.Marshal(r.UserID); err == nil {
+		b = append(b, user...)
 	}
-	return b
+	if r.Nth != 0 {
+		b = append(b, `,"nth":`...)
+		b = strconv.AppendInt(b, int64(r.Nth), 10)
+	}
+	b = append(b, `,"at":`...)
+	b = strconv.AppendInt(b, r.AtMillis, 10)
+	return append(b, '}')
 }
 
 // DecodeReservation reads what Encode wrote.

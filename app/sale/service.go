@@ -39,7 +39,8 @@ func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
 		return Voucher{}, busy("no ids can be made at the moment", err)
 	}
 	v := Voucher{ID: id, Title: o.Title, Stock: o.Stock, Left: o.Stock, PayValue: o.PayValue, ActualValue: o.ActualValue,
-		Begin: o.Begin.UTC(), End: o.End.UTC(), PayWithin: o.PayWithin, Created: time.Now().UTC()}
+		Begin: o.Begin.UTC(), End: o.End.UTC(), PayWithin: o.PayWithin,
+		PerUser: max(o.PerUser, 1), MaxInFlight: o.MaxInFlight, Created: time.Now().UTC()}
 	if err := s.Store.CreateVoucher(ctx, v); err != nil {
 		return Voucher{}, fmt.Errorf("create a voucher: %w", err)
 	}
@@ -51,26 +52,43 @@ func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
 	return v, nil
 }
 
-// Buy takes a click. An order id means that the unit is held for the buyer
+// Buy is BuyOnce without a key.
+func (s *Service) Buy(ctx context.Context, user string, voucher ID) (ID, error) {
+	return s.BuyOnce(ctx, user, voucher, "")
+}
+
+// BuyOnce takes a click. An order id means that the unit is held for the buyer
 // and the order will be decided. Otherwise the error is an *Error and nothing
 // is held, with one exception: after CodeBusy because the gate did not answer,
 // an order may still come about, and then the next click is CodeAlreadyBought
 // with its id.
-func (s *Service) Buy(ctx context.Context, user string, voucher ID) (ID, error) {
+//
+// key is what the buyer's side calls this wish: the same key again gets the same
+// order, for as long as that has its unit; "" is no key.
+func (s *Service) BuyOnce(ctx context.Context, user string, voucher ID, key string) (ID, error) {
+	if key != "" {
+		if err := CheckKey(key); err != nil {
+			return 0, invalid(err.Error())
+		}
+	}
 	order, err := s.IDs.Next()
 	if err != nil {
 		return 0, busy("no ids can be made at the moment", err)
 	}
 	r := Reservation{OrderID: order, VoucherID: voucher, UserID: user, AtMillis: time.Now().UnixMilli()}
-	verdict, holder, err := s.admit(ctx, r)
+	a, err := s.click(ctx, Click{Reservation: r, Key: key})
 	if err != nil {
 		return 0, busy("the sale is busy, try again in a moment", err)
 	}
-	switch verdict {
+	switch a.Verdict {
 	case Admitted:
+		if a.Order != order || a.Queued {
+			return a.Order, nil
+		}
+		r.Nth = a.Nth
 		return order, s.send(ctx, r)
 	case AlreadyBought:
-		return 0, &Error{Code: CodeAlreadyBought, Message: "you have one already: order " + holder.String(), OrderID: holder}
+		return 0, &Error{Code: CodeAlreadyBought, Message: "you have bought already: order " + a.Order.String(), OrderID: a.Order}
 	case SoldOut:
 		return 0, &Error{Code: CodeSoldOut, Message: "sold out"}
 	case NotStarted:
@@ -79,15 +97,17 @@ func (s *Service) Buy(ctx context.Context, user string, voucher ID) (ID, error) 
 		return 0, errEnded()
 	case NotLoaded:
 		return 0, s.notLoaded(ctx, voucher)
+	case Crowded:
+		return 0, busy("too many orders are waiting, try again in a moment", errors.New("the voucher's bound of orders in flight is reached"))
 	}
-	return 0, fmt.Errorf("buy: the gate gave verdict %d", verdict)
+	return 0, fmt.Errorf("buy: the gate gave verdict %d", a.Verdict)
 }
 
 func errEnded() error { return &Error{Code: CodeEnded, Message: "the sale has ended"} }
 
-// admit asks the gate until it answers: a time-out is unknown, and asking again
+// click asks the gate until it answers: a time-out is unknown, and asking again
 // with the same order id takes nothing twice.
-func (s *Service) admit(ctx context.Context, r Reservation) (Verdict, ID, error) {
+func (s *Service) click(ctx context.Context, c Click) (Answer, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
 	defer cancel()
 	began := time.Now()
@@ -103,15 +123,20 @@ func (s *Service) admit(ctx context.Context, r Reservation) (Verdict, ID, error)
 		if ctx.Err() != nil {
 			break
 		}
-		verdict, holder, err := s.Gate.Admit(ctx, r)
+		a, err := s.Gate.Click(ctx, c)
 		if err == nil {
-			s.Observer.Admission(verdict.String(), time.Since(began))
-			return verdict, holder, nil
+			name := a.Verdict.String()
+			if a.FromMemory {
+				name += "_from_memory"
+			}
+			s.Observer.Admission(name, time.Since(began))
+			return a, nil
 		}
 		errs = errors.Join(errs, err)
+		c.Again = true
 	}
 	s.Observer.Admission("error", time.Since(began))
-	return 0, 0, fmt.Errorf("admit: %w", errs)
+	return Answer{}, fmt.Errorf("admit: %w", errs)
 }
 
 // send publishes a reservation. Only a certain rejection gives the unit back:

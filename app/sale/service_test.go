@@ -92,19 +92,19 @@ func (r *rows) confirm(v sale.ID, order sale.ID, user string) {
 // fakeGate fails as often as told, before or after the real gate has worked.
 type fakeGate struct {
 	*admission.Memory
-	loseAdmits      int // answers to Admit that get lost
+	loseAdmits      int // answers to Click that get lost
 	failWithdrawals bool
 }
 
 var errLost = errors.New("i/o timeout")
 
-func (g *fakeGate) Admit(ctx context.Context, r sale.Reservation) (sale.Verdict, sale.ID, error) {
-	v, id, err := g.Memory.Admit(ctx, r)
+func (g *fakeGate) Click(ctx context.Context, c sale.Click) (sale.Answer, error) {
+	a, err := g.Memory.Click(ctx, c)
 	if g.loseAdmits > 0 {
 		g.loseAdmits--
-		return 0, 0, errLost
+		return sale.Answer{}, errLost
 	}
-	return v, id, err
+	return a, err
 }
 
 func (g *fakeGate) Withdraw(ctx context.Context, r sale.Reservation) (bool, error) {

@@ -15,6 +15,8 @@ const (
 	MaxMoney = 100_000_000_000 // cents
 	// MaxPayWithin is the longest time to pay.
 	MaxPayWithin = 30 * 24 * time.Hour
+	// MaxPerUser is the most units that one buyer may be allowed.
+	MaxPerUser = 10
 )
 
 // Offer is what an operator asks to sell.
@@ -25,6 +27,8 @@ type Offer struct {
 	ActualValue int64
 	Begin, End  time.Time
 	PayWithin   time.Duration // 0: no deadline
+	PerUser     int           // units that one buyer may have; 0: one
+	MaxInFlight int64         // orders that may wait for their decision at a time, beyond which buyers are told to come again; 0: no bound
 }
 
 // Validate says what is wrong with an offer, in one sentence: an *Error with
@@ -49,6 +53,10 @@ func (o Offer) Validate() error {
 		return invalid("beginTime and endTime must be between the years 2000 and 2200")
 	case o.PayWithin < 0 || o.PayWithin > MaxPayWithin || o.PayWithin > 0 && o.PayWithin < time.Second:
 		return invalid("payWithinSeconds must be 0, for no deadline, or from 1 to 2592000")
+	case o.PerUser < 0 || o.PerUser > MaxPerUser:
+		return invalid("perUser must be from 1 to 10")
+	case o.MaxInFlight < 0 || o.MaxInFlight > MaxStock:
+		return invalid("maxInFlight must be 0, for no bound, or from 1 to 10000000")
 	case !o.End.After(o.Begin):
 		return invalid("endTime must be after beginTime")
 	}

@@ -22,6 +22,8 @@ type voucherRow struct {
 	BeginMS     int64 `gorm:"column:begin_ms"`
 	EndMS       int64 `gorm:"column:end_ms"`
 	PayWithinMS int64 `gorm:"column:pay_within_ms"`
+	PerUser     int64
+	MaxInFlight int64
 	CreatedMS   int64 `gorm:"column:created_ms"`
 }
 
@@ -30,13 +32,14 @@ func (voucherRow) TableName() string { return "vouchers" }
 func (r voucherRow) voucher() sale.Voucher {
 	return sale.Voucher{ID: sale.ID(r.ID), Title: r.Title, Stock: r.Stock, Left: r.StockLeft, PayValue: r.PayValue, ActualValue: r.ActualValue,
 		Begin: time.UnixMilli(r.BeginMS).UTC(), End: time.UnixMilli(r.EndMS).UTC(),
-		PayWithin: time.Duration(r.PayWithinMS) * time.Millisecond, Created: time.UnixMilli(r.CreatedMS).UTC()}
+		PayWithin: time.Duration(r.PayWithinMS) * time.Millisecond, PerUser: int(r.PerUser), MaxInFlight: r.MaxInFlight, Created: time.UnixMilli(r.CreatedMS).UTC()}
 }
 
 // CreateVoucher implements sale.Store.
 func (s *Store) CreateVoucher(ctx context.Context, v sale.Voucher) error {
 	return s.write.WithContext(ctx).Create(&voucherRow{ID: int64(v.ID), Title: v.Title, Stock: v.Stock, StockLeft: v.Left,
-		PayValue: v.PayValue, ActualValue: v.ActualValue, BeginMS: v.Begin.UnixMilli(), EndMS: v.End.UnixMilli(), PayWithinMS: v.PayWithin.Milliseconds(), CreatedMS: v.Created.UnixMilli()}).Error
+		PayValue: v.PayValue, ActualValue: v.ActualValue, BeginMS: v.Begin.UnixMilli(), EndMS: v.End.UnixMilli(), PayWithinMS: v.PayWithin.Milliseconds(),
+		PerUser: int64(max(v.PerUser, 1)), MaxInFlight: v.MaxInFlight, CreatedMS: v.Created.UnixMilli()}).Error
 }
 
 // Voucher implements sale.Store.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -64,6 +65,8 @@ type voucherRequest struct {
 	ActualValue int64     `json:"actualValue"`
 	BeginTime   time.Time `json:"beginTime"`
 	EndTime     time.Time `json:"endTime"`
+	PerUser     int       `json:"perUser"`     // units that one buyer may have; 0 is 1
+	MaxInFlight int64     `json:"maxInFlight"` // orders that may wait at a time; 0: no bound
 }
 
 type voucherAnswer struct {
@@ -83,7 +86,7 @@ func (s *Server) createVoucher(c *fiber.Ctx) error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	v, err := s.o.Service.CreateVoucher(ctx, sale.Offer{Title: in.Title, Stock: in.Stock, PayValue: in.PayValue, ActualValue: in.ActualValue,
-		Begin: in.BeginTime, End: in.EndTime})
+		Begin: in.BeginTime, End: in.EndTime, PerUser: in.PerUser, MaxInFlight: in.MaxInFlight})
 	if err != nil {
 		return err
 	}
@@ -100,7 +103,8 @@ func (s *Server) listVouchers(c *fiber.Ctx) error {
 	out := make([]voucherAnswer, len(vs))
 	for i, v := range vs {
 		out[i] = voucherAnswer{ID: v.ID, Left: v.Left, voucherRequest: voucherRequest{Title: v.Title, Stock: v.Stock,
-			PayValue: v.PayValue, ActualValue: v.ActualValue, BeginTime: v.Begin, EndTime: v.End}}
+			PayValue: v.PayValue, ActualValue: v.ActualValue, BeginTime: v.Begin, EndTime: v.End,
+			PerUser: v.PerUser, MaxInFlight: v.MaxInFlight}}
 	}
 	return c.JSON(out)
 }
@@ -116,7 +120,7 @@ func (s *Server) buy(c *fiber.Ctx) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
-	order, err := s.o.Service.Buy(ctx, user, id)
+	order, err := s.o.Service.BuyOnce(ctx, user, id, strings.Clone(c.Get("Idempotency-Key")))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,83 @@
+package admission
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"queuelab/app/sale"
+)
+
+const (
+	// lineMost bounds the clicks of one round trip: more would keep the server
+	// from everybody else, and gains nothing.
+	lineMost = 128
+	// lineTrips is how many round trips are under way at a time: one is being
+	// answered while the next is put together.
+	lineTrips = 2
+)
+
+// line gathers the clicks that come while a round trip is under way, and sends
+// them as the next one. A lone click waits for nobody. Nothing runs while there
+// are none, so there is nothing to close.
+type line struct {
+	send func([]*asking)
+
+	mu      sync.Mutex
+	waiting []*asking
+	trips   int
+}
+
+// asking is a click on its way.
+type asking struct {
+	click  sale.Click
+	answer sale.Answer
+	err    error
+	done   chan struct{}
+}
+
+// ask returns once the click is answered or ctx ended; then it may have been
+// taken.
+func (l *line) ask(ctx context.Context, c sale.Click) (sale.Answer, error) {
+	a := &asking{click: c, done: make(chan struct{})}
+	l.mu.Lock()
+	l.waiting = append(l.waiting, a)
+	start := l.trips < lineTrips
+	if start {
+		l.trips++
+	}
+	l.mu.Unlock()
+	if start {
+		go l.run()
+	}
+	select {
+	case <-a.done:
+		return a.answer, a.err
+	case <-ctx.Done():
+		return sale.Answer{}, ctx.Err()
+	}
+}
+
+func (l *line) run() {
+	batch := make([]*asking, 0, lineMost)
+	for {
+		l.mu.Lock()
+		n := min(len(l.waiting), lineMost)
+		if n == 0 {
+			l.trips--
+			l.mu.Unlock()
+			return
+		}
+		batch = append(batch[:0], l.waiting[:n]...)
+		l.waiting = append(l.waiting[:0], l.waiting[n:]...)
+		clear(l.waiting[len(l.waiting) : len(l.waiting)+n])
+		l.mu.Unlock()
+		l.send(batch)
+		for _, a := range batch {
+			close(a.done)
+		}
+		clear(batch)
+		// Those who were answered come again first, so that they share a trip.
+		runtime.Gosched()
+	}
+}

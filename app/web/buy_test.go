@@ -1,0 +1,75 @@
+package web
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// offerOf is an offer with more fields.
+func offerOf(t *testing.T, stock int, more map[string]any) string {
+	t.Helper()
+	var o map[string]any
+	if err := json.Unmarshal([]byte(offer(stock, -time.Hour, time.Hour)), &o); err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range more {
+		o[k] = v
+	}
+	b, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestTheSameIdempotencyKeyGetsTheSameOrder(t *testing.T) {
+	l := newLab(t, "memory://orders", true)
+	v := l.voucher(5, -time.Hour, time.Hour)
+	buy := func(user, key string) (int, string) {
+		status, _, body := l.call("POST", "/api/vouchers/"+v+"/orders", "", "X-User-ID: "+user, "Idempotency-Key: "+key)
+		return status, body
+	}
+	status, first := buy("alice", "k-1")
+	if status != 202 {
+		t.Fatalf("got %d %s", status, first)
+	}
+	for range 3 {
+		if status, body := buy("alice", "k-1"); status != 202 || body != first {
+			t.Errorf("got %d %s, want 202 %s", status, body, first)
+		}
+	}
+	if status, body := buy("alice", "k-2"); status != 409 || code(t, body) != "already_bought" {
+		t.Errorf("got %d %s with another key, want 409 already_bought", status, body)
+	}
+	if status, body := buy("bob", "k-1"); status != 202 || body == first {
+		t.Errorf("got %d %s for another buyer, want an order of his own", status, body)
+	}
+	if status, body := buy("carol", strings.Repeat("k", 65)); status != 400 || code(t, body) != "invalid" {
+		t.Errorf("got %d %s for a key that is too long, want 400 invalid", status, body)
+	}
+}
+
+func TestAVoucherSaysHowManyEachMayHaveAndHowManyMayWait(t *testing.T) {
+	l := newLab(t, "memory://orders", true)
+	status, _, body := l.call("POST", "/api/vouchers", offerOf(t, 5, map[string]any{"perUser": 2, "maxInFlight": 50}), asOperator)
+	if status != 201 {
+		t.Fatalf("got %d %s", status, body)
+	}
+	id := field(t, body, "id")
+	_, _, list := l.call("GET", "/api/vouchers", "", asOperator)
+	if !strings.Contains(list, `"perUser":2,"maxInFlight":50`) {
+		t.Errorf("got %s, want both numbers", list)
+	}
+	for i, want := range []int{202, 202, 409} {
+		if status, _, body := l.buy(id, "X-User-ID: alice"); status != want {
+			t.Errorf("click %d: got %d %s, want %d", i+1, status, body, want)
+		}
+	}
+	for _, bad := range []map[string]any{{"perUser": 11}, {"perUser": -1}, {"maxInFlight": -1}} {
+		if status, _, body := l.call("POST", "/api/vouchers", offerOf(t, 5, bad), asOperator); status != 400 {
+			t.Errorf("%v: got %d %s, want 400", bad, status, body)
+		}
+	}
+}
