@@ -46,6 +46,7 @@ type service struct {
 	results *sale.Results
 	loader  *sale.Loader
 	rescan  *worker.Rescan // nil: off
+	sweep   *worker.Sweep
 	worker  *worker.Worker
 	web     *web.Server
 
@@ -136,12 +137,13 @@ func (s *service) wire() error {
 	if f.Rescan > 0 {
 		s.rescan = &worker.Rescan{Gate: s.gate, Store: s.store, Vouchers: s.loader.Recent, Outbox: outbox, Results: s.results, Log: s.log, Age: f.Rescan}
 	}
+	s.sweep = &worker.Sweep{Store: s.store, Gate: s.gate, Outbox: outbox, Results: s.results, Log: s.log}
 	ready := map[string]func(context.Context) error{"database": s.store.Ping, "admission": s.gate.Check}
 	if s.backlog != nil {
 		ready["queue"] = func(ctx context.Context) error { _, err := s.backlog.Backlog(ctx); return err }
 	}
 	s.web = web.New(web.Options{
-		Service: &sale.Service{IDs: ids, Gate: s.gate, Store: s.store, Outbox: outbox, Results: s.results, Loader: s.loader, Observer: metrics, Log: s.log},
+		Service: &sale.Service{IDs: ids, Gate: s.gate, Store: s.store, Life: s.store, Letters: s.store, Outbox: outbox, Results: s.results, Loader: s.loader, Observer: metrics, Log: s.log},
 		Tokens:  tokens, OperatorToken: s.operatorToken, TrustUserHeader: f.TrustUserHeader, Metrics: metrics, Ready: ready, Unavailable: store.Transient, Log: s.log,
 	})
 	return nil
@@ -158,6 +160,7 @@ func (s *service) serve(ctx context.Context) error {
 	defer stopBackground()
 	wg.Go(func() { s.results.Run(background) })
 	wg.Go(func() { s.loader.Run(background) })
+	wg.Go(func() { s.sweep.Run(background) })
 	if s.rescan != nil {
 		wg.Go(func() { s.rescan.Run(background) })
 	}

@@ -16,6 +16,9 @@ const (
 	CodeNotFound      Code = "not_found"
 	CodeBusy          Code = "busy" // nothing was bought; try again later
 	CodeInvalid       Code = "invalid"
+	CodeTooLate       Code = "too_late"     // the payment was kept, and its money is to go back
+	CodeAlreadyPaid   Code = "already_paid" // likewise
+	CodeWrongState    Code = "wrong_state"  // what was asked for does not fit where the order stands
 )
 
 // Error is a refusal. Any other error is a failure of ours.

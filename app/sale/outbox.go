@@ -21,12 +21,16 @@ var errUnheard = errors.New("no consumer heard the message")
 // Send publishes one reservation under its order id, which a retry keeps. by
 // says who asks, for metrics. The error explains what is not Accepted.
 func (o *Outbox) Send(ctx context.Context, r Reservation, by string) (queue.Outcome, error) {
+	return o.Resend(ctx, r.OrderID.String(), r.Encode(), by)
+}
+
+// Resend is Send for a message as it is, also one that nobody can read.
+func (o *Outbox) Resend(ctx context.Context, id string, body []byte, by string) (queue.Outcome, error) {
 	// The buyer may hang up at any moment; the outcome matters to us all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Timeout)
 	defer cancel()
 	began := time.Now()
-	id := r.OrderID.String()
-	m := queue.Message{ID: id, Key: id, Body: r.Encode()}
+	m := queue.Message{ID: id, Key: id, Body: body}
 	var err error
 	if rc, ok := o.Publisher.(queue.ReceiverCounter); ok {
 		var heard []int64

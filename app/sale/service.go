@@ -15,6 +15,8 @@ type Service struct {
 	IDs      *Snowflake
 	Gate     Gate
 	Store    Store
+	Life     Life
+	Letters  Letters
 	Outbox   *Outbox
 	Results  *Results
 	Loader   *Loader

@@ -38,31 +38,6 @@ func (s *Store) ForgetAttempts(ctx context.Context, messages ...string) error {
 	return nil
 }
 
-// maxDeadBody bounds what is kept of a message that nobody could read.
-const maxDeadBody = 4096
-
-// DeadLetter keeps a message that was given up, for people to look at; again
-// changes nothing.
-func (s *Store) DeadLetter(ctx context.Context, message string, body []byte, reason string) error {
-	// PostgreSQL refuses text that is not UTF-8, or has a zero byte.
-	clean := func(t string, most int) string {
-		return strings.ReplaceAll(strings.ToValidUTF8(t[:min(len(t), most)], "\uFFFD"), "\x00", "\uFFFD")
-	}
-	err := s.write.WithContext(ctx).Exec("INSERT INTO dead_letters (message_id, body, reason, at_ms) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-		clean(message, 200), clean(string(body), maxDeadBody), clean(reason, 1000), time.Now().UnixMilli()).Error
-	if err != nil {
-		return fmt.Errorf("keep dead letter %s: %w", message, err)
-	}
-	return nil
-}
-
-// DeadLetters counts the messages that were given up.
-func (s *Store) DeadLetters(ctx context.Context) (int64, error) {
-	var n int64
-	err := s.read.WithContext(ctx).Table("dead_letters").Count(&n).Error
-	return n, err
-}
-
 // conflict reports that a transaction lost against another one and may simply
 // be tried again.
 func conflict(err error) bool {

@@ -34,23 +34,17 @@ func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decis
 		return nil, nil
 	}
 	var decided map[int64]decision
-	var err error
-	for range 3 {
-		err = s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-			vouchers := make([]int64, len(rs))
-			for i, r := range rs {
-				vouchers[i] = int64(r.VoucherID)
-			}
-			terms, err := s.lockVouchers(tx, vouchers...)
-			if err == nil {
-				decided, err = fulfil(tx, rs, terms)
-			}
-			return err
-		})
-		if err == nil || !conflict(err) {
-			break
+	err := s.transaction(ctx, func(tx *gorm.DB) error {
+		vouchers := make([]int64, len(rs))
+		for i, r := range rs {
+			vouchers[i] = int64(r.VoucherID)
 		}
-	}
+		payBy, err := s.lockVouchers(tx, vouchers...)
+		if err == nil {
+			decided, err = fulfil(tx, rs, payBy)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("fulfil %d orders: %w", len(rs), err)
 	}
@@ -69,26 +63,41 @@ func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decis
 	return out, nil
 }
 
+// transaction does all of it or nothing, and again where it lost against
+// another transaction.
+func (s *Store) transaction(ctx context.Context, do func(tx *gorm.DB) error) (err error) {
+	for range 3 {
+		if err = s.write.WithContext(ctx).Transaction(do); err == nil || !conflict(err) {
+			break
+		}
+	}
+	return err
+}
+
 // lockVouchers has the transactions of one voucher follow each other, and
-// returns how many milliseconds a buyer of each has to pay. They
-// would anyhow, at the stock; but without the lock two of them could first meet
-// at the two unique indexes, in opposite order, and wait for PostgreSQL's
-// deadlock detection. SQLite has one writer at a time.
-func (s *Store) lockVouchers(tx *gorm.DB, ids ...int64) (payWithin map[int64]int64, err error) {
+// returns until when an order that is confirmed now is to be paid, by the
+// database's clock: one clock says when the time begins and when it has ended.
+// The transactions would follow each other anyhow, at the stock; but without the
+// lock two of them could first meet at the two unique indexes, in opposite order,
+// and wait for PostgreSQL's deadlock detection. SQLite has one writer at a time.
+func (s *Store) lockVouchers(tx *gorm.DB, ids ...int64) (payBy map[int64]int64, err error) {
 	slices.Sort(ids)
-	query := "SELECT id, pay_within_ms FROM vouchers WHERE id IN ? ORDER BY id"
+	query := "SELECT id, CASE WHEN pay_within_ms > 0 THEN " + s.now() + " + pay_within_ms ELSE 0 END AS pay_by_ms FROM vouchers WHERE id IN ? ORDER BY id"
 	if s.name == "postgres" {
 		query += " FOR NO KEY UPDATE"
 	}
-	var locked []struct{ ID, PayWithinMS int64 }
+	var locked []struct {
+		ID      int64
+		PayByMS int64 `gorm:"column:pay_by_ms"`
+	}
 	if err := tx.Raw(query, slices.Compact(ids)).Scan(&locked).Error; err != nil {
 		return nil, fmt.Errorf("lock vouchers: %w", err)
 	}
-	payWithin = make(map[int64]int64, len(locked))
+	payBy = make(map[int64]int64, len(locked))
 	for _, v := range locked {
-		payWithin[v.ID] = v.PayWithinMS
+		payBy[v.ID] = v.PayByMS
 	}
-	return payWithin, nil
+	return payBy, nil
 }
 
 type decision struct {
@@ -100,7 +109,7 @@ func (r orderRow) of(res sale.Reservation) bool {
 	return r.VoucherID == int64(res.VoucherID) && r.UserID == res.UserID
 }
 
-func fulfil(tx *gorm.DB, rs []sale.Reservation, payWithin map[int64]int64) (map[int64]decision, error) {
+func fulfil(tx *gorm.DB, rs []sale.Reservation, payBy map[int64]int64) (map[int64]decision, error) {
 	now := time.Now()
 	// Each order once, and the earlier order of a buyer first.
 	todo := slices.Clone(rs)
@@ -110,9 +119,7 @@ func fulfil(tx *gorm.DB, rs []sale.Reservation, payWithin map[int64]int64) (map[
 	rows := make([]orderRow, len(todo))
 	for i, r := range todo {
 		rows[i] = row(r, sale.Confirmed, "", now)
-		if ms := payWithin[rows[i].VoucherID]; ms > 0 {
-			rows[i].PayByMS = rows[i].DecidedMS + ms
-		}
+		rows[i].PayByMS = payBy[rows[i].VoucherID]
 	}
 	fresh, err := insert(tx, rows)
 	if err != nil {
@@ -241,17 +248,12 @@ func takeStock(tx *gorm.DB, voucher sale.ID, rs []sale.Reservation, decided map[
 // the decision that stands.
 func (s *Store) Fail(ctx context.Context, r sale.Reservation, reason string) (sale.Order, error) {
 	var w orderRow
-	err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		if _, err := insert(tx, []orderRow{row(r, sale.Failed, reason, time.Now())}); err != nil {
-			return err
-		}
-		return tx.First(&w, "id = ?", int64(r.OrderID)).Error
+	err := s.transaction(ctx, func(tx *gorm.DB) (err error) {
+		w, err = failOrder(tx, r, reason)
+		return err
 	})
 	if err != nil {
 		return sale.Order{}, fmt.Errorf("fail order %s: %w", r.OrderID, err)
-	}
-	if !w.of(r) {
-		w = row(r, sale.Failed, ReasonIDTaken, time.Now())
 	}
 	return w.order(), nil
 }

@@ -10,48 +10,74 @@ import (
 	"queuelab/app/sale"
 )
 
-// CloseOrder ends an order that has a unit: a confirmed one is cancelled, a paid one
-// refunded. The unit is back in the stock of the same transaction, and the order
-// is listed by ToGiveBack. It returns the order as it stands then, and whether
-// this call closed it: of two at the same time one does.
+// change is what closeOrders does to which orders.
+type change struct {
+	to     sale.Status
+	reason string
+	which  string // of the ids, in SQL: an order may have moved meanwhile
+	args   []any
+	// also is done in the same transaction, with those that were moved; nil: nothing.
+	also func(tx *gorm.DB, moved []orderRow) error
+}
+
+// CloseOrder implements sale.Life.
 func (s *Store) CloseOrder(ctx context.Context, id sale.ID, to sale.Status, reason string) (o sale.Order, closed bool, err error) {
-	from := sale.Confirmed
+	c := change{to: to, reason: reason, which: "status = ?", args: []any{string(sale.Confirmed)}}
 	if to == sale.Refunded {
-		from = sale.Paid
+		c.args, c.also = []any{string(sale.Paid)}, s.moneyBack
 	}
-	if !from.MayBecome(to) {
+	if !sale.Status(c.args[0].(string)).MayBecome(to) {
 		return o, false, fmt.Errorf("close order %s: %s closes nothing", id, to)
 	}
-	closedNow, err := s.closeOrders(ctx, to, reason, []int64{int64(id)}, "status = ?", string(from))
+	var moved []orderRow
+	err = s.transaction(ctx, func(tx *gorm.DB) error {
+		moved, err = s.closeOrders(tx, c, []int64{int64(id)})
+		return err
+	})
 	if err != nil {
 		return o, false, fmt.Errorf("close order %s: %w", id, err)
 	}
-	if len(closedNow) == 1 {
-		return closedNow[0], true, nil
+	if len(moved) == 1 {
+		return moved[0].order(), true, nil
 	}
-	os, err := s.Orders(ctx, id)
-	if err != nil {
-		return o, false, err
+	var now []orderRow
+	// Not from a reader of ours that may be behind the writer.
+	if err := s.write.WithContext(ctx).Where("id = ?", int64(id)).Find(&now).Error; err != nil {
+		return o, false, fmt.Errorf("close order %s: %w", id, err)
 	}
-	if len(os) == 0 {
+	if len(now) == 0 {
 		return o, false, sale.NotFound("no such order")
 	}
-	return os[0], false, nil
+	return now[0].order(), false, nil
 }
 
-const unpaid = "status = 'confirmed' AND pay_by_ms > 0 AND pay_by_ms <= ?"
+// expireLock is the key of the lock by which one instance at a time cancels
+// unpaid orders, so that none waits for what another one does already.
+const expireLock = 0x7365636b696c6c01
 
-// Expire cancels at most limit confirmed orders whose time to pay has ended, and
-// returns them.
-func (s *Store) Expire(ctx context.Context, now time.Time, limit int) ([]sale.Order, error) {
-	var ids []int64
-	err := s.read.WithContext(ctx).Model(&orderRow{}).Where(unpaid, now.UnixMilli()).
-		Order("pay_by_ms").Limit(limit).Pluck("id", &ids).Error
-	if err != nil || len(ids) == 0 {
-		return nil, wrap("list unpaid orders", err)
-	}
-	os, err := s.closeOrders(ctx, sale.Cancelled, ReasonUnpaid, ids, unpaid, now.UnixMilli())
-	return os, wrap("cancel unpaid orders", err)
+// Expire cancels at most limit confirmed orders whose time to pay has ended by
+// the database's clock, and returns them. None may also mean that another
+// instance is at it.
+func (s *Store) Expire(ctx context.Context, limit int) ([]sale.Order, error) {
+	unpaid := "status = 'confirmed' AND pay_by_ms > 0 AND pay_by_ms <= " + s.now()
+	var moved []orderRow
+	err := s.transaction(ctx, func(tx *gorm.DB) error {
+		moved = nil
+		if s.name == "postgres" {
+			var mine bool
+			if err := tx.Raw("SELECT pg_try_advisory_xact_lock(?)", int64(expireLock)).Scan(&mine).Error; err != nil || !mine {
+				return err
+			}
+		}
+		var ids []int64
+		err := tx.Model(&orderRow{}).Where(unpaid).Order("pay_by_ms").Limit(limit).Pluck("id", &ids).Error
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		moved, err = s.closeOrders(tx, change{to: sale.Cancelled, reason: ReasonUnpaid, which: unpaid}, ids)
+		return err
+	})
+	return orders(moved), wrap("cancel unpaid orders", err)
 }
 
 func wrap(what string, err error) error {
@@ -63,58 +89,76 @@ func wrap(what string, err error) error {
 
 // closeOrders moves those of the orders that still are as wanted, and gives
 // their units back.
-func (s *Store) closeOrders(ctx context.Context, to sale.Status, reason string, ids []int64, still string, arg any) ([]sale.Order, error) {
-	var rows []orderRow
-	var err error
-	for range 3 {
-		rows = nil
-		err = s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-			// Vouchers first, as Fulfil does: else the two could wait for each other.
-			var vouchers []int64
-			if err := tx.Model(&orderRow{}).Where("id IN ?", ids).Distinct().Pluck("voucher_id", &vouchers).Error; err != nil {
-				return err
-			}
-			if len(vouchers) == 0 {
-				return nil
-			}
-			if _, err := s.lockVouchers(tx, vouchers...); err != nil {
-				return err
-			}
-			// One statement looks and moves: a payment may come at the same time.
-			err := tx.Raw("UPDATE orders SET status = ?, reason = ?, closed_ms = ?, give_back = 1 WHERE id IN ? AND "+still+" RETURNING *",
-				string(to), reason, time.Now().UnixMilli(), ids, arg).Scan(&rows).Error
-			if err != nil {
-				return err
-			}
-			units := map[int64]int64{}
-			for _, r := range rows {
-				units[r.VoucherID]++
-			}
-			for v, n := range units {
-				if err := tx.Exec("UPDATE vouchers SET stock_left = stock_left + ? WHERE id = ?", n, v).Error; err != nil {
-					return fmt.Errorf("give units of voucher %d back: %w", v, err)
-				}
-			}
-			return nil
-		})
-		if err == nil || !conflict(err) {
-			break
-		}
+func (s *Store) closeOrders(tx *gorm.DB, c change, ids []int64) ([]orderRow, error) {
+	// Vouchers first, as Fulfil does: else the two could wait for each other.
+	var vouchers []int64
+	if err := tx.Model(&orderRow{}).Where("id IN ?", ids).Distinct().Pluck("voucher_id", &vouchers).Error; err != nil || len(vouchers) == 0 {
+		return nil, err
 	}
+	if _, err := s.lockVouchers(tx, vouchers...); err != nil {
+		return nil, err
+	}
+	// One statement looks and moves: a payment may come at the same time.
+	var moved []orderRow
+	err := tx.Raw("UPDATE orders SET status = ?, reason = ?, closed_ms = "+s.now()+", give_back = 1, give_back_ms = 0 WHERE id IN ? AND "+c.which+" RETURNING *",
+		append([]any{string(c.to), c.reason, ids}, c.args...)...).Scan(&moved).Error
 	if err != nil {
 		return nil, err
 	}
-	return orders(rows), nil
+	units := map[int64]int64{}
+	for _, r := range moved {
+		units[r.VoucherID]++
+	}
+	for v, n := range units {
+		if err := tx.Exec("UPDATE vouchers SET stock_left = stock_left + ? WHERE id = ?", n, v).Error; err != nil {
+			return nil, fmt.Errorf("give units of voucher %d back: %w", v, err)
+		}
+	}
+	if c.also != nil && len(moved) > 0 {
+		return moved, c.also(tx, moved)
+	}
+	return moved, nil
 }
 
-// ToGiveBack lists at most limit closed orders whose unit the gate may still
-// hold.
-func (s *Store) ToGiveBack(ctx context.Context, limit int) ([]sale.Order, error) {
-	var rows []orderRow
-	if err := s.read.WithContext(ctx).Where("give_back = 1").Order("id").Limit(limit).Find(&rows).Error; err != nil {
+// HeldUnit is a closed order whose unit the gate may still hold.
+type HeldUnit struct {
+	sale.Order
+	// Cool: the order was closed so long ago that nobody can still be about to
+	// tell the gate that it is confirmed.
+	Cool bool
+}
+
+// ToGiveBack takes up at most limit closed orders whose unit the gate may still
+// hold. Each is due again after the given time, until GivenBack: so instances
+// that ask at the same time share them.
+func (s *Store) ToGiveBack(ctx context.Context, again time.Duration, limit int) ([]HeldUnit, error) {
+	query := "SELECT id FROM orders WHERE give_back = 1 AND give_back_ms <= " + s.now() + " ORDER BY give_back_ms LIMIT ?"
+	if s.name == "postgres" {
+		query += " FOR UPDATE SKIP LOCKED"
+	}
+	var rows []struct {
+		Order orderRow `gorm:"embedded"`
+		Cool  bool
+	}
+	err := s.write.WithContext(ctx).Raw("UPDATE orders SET give_back_ms = "+s.now()+" + ? WHERE id IN ("+query+") "+
+		"RETURNING *, closed_ms <= "+s.now()+" - ? AS cool", again.Milliseconds(), limit, again.Milliseconds()).Scan(&rows).Error
+	if err != nil {
 		return nil, fmt.Errorf("list orders to give back: %w", err)
 	}
-	return orders(rows), nil
+	units := make([]HeldUnit, len(rows))
+	for i, r := range rows {
+		units[i] = HeldUnit{Order: r.Order.order(), Cool: r.Cool}
+	}
+	return units, nil
+}
+
+// GiveBackSoon makes orders due again that ToGiveBack returned.
+func (s *Store) GiveBackSoon(ctx context.Context, ids ...sale.ID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	err := s.write.WithContext(ctx).Exec("UPDATE orders SET give_back_ms = "+s.now()+" + 500 WHERE give_back = 1 AND id IN ?", numbers(ids)).Error
+	return wrap("give back soon", err)
 }
 
 // GivenBack notes that the gate holds nothing for these orders any more.

@@ -67,6 +67,8 @@ type voucherRequest struct {
 	EndTime     time.Time `json:"endTime"`
 	PerUser     int       `json:"perUser"`     // units that one buyer may have; 0 is 1
 	MaxInFlight int64     `json:"maxInFlight"` // orders that may wait at a time; 0: no bound
+	// PayWithin is how long a confirmed order may stay unpaid; 0: no deadline.
+	PayWithin int64 `json:"payWithinSeconds"`
 }
 
 type voucherAnswer struct {
@@ -86,7 +88,7 @@ func (s *Server) createVoucher(c *fiber.Ctx) error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	v, err := s.o.Service.CreateVoucher(ctx, sale.Offer{Title: in.Title, Stock: in.Stock, PayValue: in.PayValue, ActualValue: in.ActualValue,
-		Begin: in.BeginTime, End: in.EndTime, PerUser: in.PerUser, MaxInFlight: in.MaxInFlight})
+		Begin: in.BeginTime, End: in.EndTime, PerUser: in.PerUser, MaxInFlight: in.MaxInFlight, PayWithin: seconds(in.PayWithin)})
 	if err != nil {
 		return err
 	}
@@ -104,7 +106,7 @@ func (s *Server) listVouchers(c *fiber.Ctx) error {
 	for i, v := range vs {
 		out[i] = voucherAnswer{ID: v.ID, Left: v.Left, voucherRequest: voucherRequest{Title: v.Title, Stock: v.Stock,
 			PayValue: v.PayValue, ActualValue: v.ActualValue, BeginTime: v.Begin, EndTime: v.End,
-			PerUser: v.PerUser, MaxInFlight: v.MaxInFlight}}
+			PerUser: v.PerUser, MaxInFlight: v.MaxInFlight, PayWithin: int64(v.PayWithin / time.Second)}}
 	}
 	return c.JSON(out)
 }
@@ -132,6 +134,15 @@ type orderAnswer struct {
 	OrderID sale.ID     `json:"orderId"`
 	Status  sale.Status `json:"status"`
 	Reason  string      `json:"reason"`
+	PayBy   *time.Time  `json:"payBy,omitempty"` // while it is to be paid; absent: no deadline
+}
+
+func answerOf(o sale.Order) orderAnswer {
+	a := orderAnswer{OrderID: o.OrderID, Status: o.Status, Reason: o.Reason}
+	if o.Status == sale.Confirmed && !o.PayBy.IsZero() {
+		a.PayBy = &o.PayBy
+	}
+	return a
 }
 
 func (s *Server) order(c *fiber.Ctx) error {
@@ -160,5 +171,5 @@ func (s *Server) order(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(orderAnswer{OrderID: o.OrderID, Status: o.Status, Reason: o.Reason})
+	return c.JSON(answerOf(o))
 }

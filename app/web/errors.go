@@ -33,6 +33,9 @@ var statusOf = map[sale.Code]int{
 	sale.CodeNotFound:      fiber.StatusNotFound,
 	sale.CodeBusy:          fiber.StatusServiceUnavailable,
 	sale.CodeInvalid:       fiber.StatusBadRequest,
+	sale.CodeTooLate:       fiber.StatusConflict,
+	sale.CodeAlreadyPaid:   fiber.StatusConflict,
+	sale.CodeWrongState:    fiber.StatusConflict,
 }
 
 type errorBody struct {

@@ -91,6 +91,7 @@ func New(o Options) *Server {
 	api.Get("/vouchers", s.listVouchers)
 	api.Post("/vouchers/:id/orders", s.buy)
 	api.Get("/orders/:id", s.order)
+	s.lifeRoutes(api)
 	return s
 }
 

@@ -84,7 +84,7 @@ func newLab(t testing.TB, queueURL string, trust bool) *lab {
 	results := sale.NewResults(s, func(err error) { t.Error(err) })
 	l := &lab{t: t, queue: q, gate: gate, store: s}
 	l.srv = New(Options{
-		Service: &sale.Service{IDs: ids, Gate: gate, Store: s, Results: results, Loader: loader, Observer: metrics, Log: log,
+		Service: &sale.Service{IDs: ids, Gate: gate, Store: s, Life: s, Letters: s, Results: results, Loader: loader, Observer: metrics, Log: log,
 			Outbox: &sale.Outbox{Publisher: pub, Timeout: publishTimeout, Observer: metrics}},
 		Tokens: tokens, OperatorToken: operator, TrustUserHeader: trust, Metrics: metrics, Log: log, Unavailable: store.Transient,
 		Ready: map[string]func(context.Context) error{"queue": func(context.Context) error { return l.down }},

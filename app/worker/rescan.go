@@ -74,11 +74,12 @@ func (s *Rescan) step(ctx context.Context, voucher sale.ID) (int, error) {
 	for i, r := range rs {
 		ids[i] = r.OrderID
 	}
+	asOf := time.Now()
 	decided, err := s.Store.Orders(ctx, ids...)
 	if err != nil {
 		return 0, err
 	}
-	if err := reconcile(ctx, s.Gate, decided); err != nil {
+	if err := reconcile(ctx, s.Gate, s.Store, decided, asOf); err != nil {
 		return 0, err
 	}
 	s.Results.Decided(decided...)

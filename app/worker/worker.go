@@ -5,8 +5,11 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"queuelab/app/sale"
@@ -17,7 +20,7 @@ import (
 // Store is what the worker needs of the database; see store.Store.
 type Store interface {
 	Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decision, error)
-	Fail(ctx context.Context, r sale.Reservation, reason string) (sale.Order, error)
+	GiveUp(ctx context.Context, r sale.Reservation, message string, body []byte, reason, cause string) (sale.Order, error)
 	Orders(ctx context.Context, ids ...sale.ID) ([]sale.Order, error)
 	CountAttempt(ctx context.Context, message string) (int, error)
 	ForgetAttempts(ctx context.Context, messages ...string) error
@@ -43,6 +46,10 @@ type Worker struct {
 
 // stepTimeout bounds a step at the gate after a commit.
 const stepTimeout = 3 * time.Second
+
+// trust is how long what the database said of an order is told to the gate as it
+// was. Whoever was held up for longer looks again: the order may be closed.
+const trust = 10 * time.Second
 
 // Run works until ctx ends, and then finishes what it has taken.
 func (w *Worker) Run(ctx context.Context, c queue.Consumer, caps queue.Capabilities) error {
@@ -140,26 +147,42 @@ func (w *Worker) handle(ctx context.Context, batch []*queue.Delivery) []error {
 
 func (w *Worker) keep(ctx context.Context, d *queue.Delivery, cause error) error {
 	w.Log.Error("a message was given up", "message", d.ID, "error", cause)
-	return w.patiently(ctx, func() error { return w.Store.DeadLetter(ctx, d.ID, d.Body, cause.Error()) })
+	return w.patiently(ctx, func() error { return w.Store.DeadLetter(ctx, letterID(d), d.Body, cause.Error()) })
 }
 
-// decide commits the decisions and makes them known.
-func (w *Worker) decide(ctx context.Context, rs []sale.Reservation) error {
+// letterID names a message that has no name, so that two of them are two.
+func letterID(d *queue.Delivery) string {
+	if d.ID != "" {
+		return d.ID
+	}
+	return fmt.Sprintf("unnamed-%x", sha256.Sum256(d.Body))
+}
+
+// decide commits the decisions and makes them known. A panic is an error here
+// already, so that it does not take the others of the batch with it.
+func (w *Worker) decide(ctx context.Context, rs []sale.Reservation) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("deciding %d orders panicked: %v\n%s", len(rs), p, debug.Stack())
+		}
+	}()
 	var ds []sale.Decision
-	err := w.patiently(ctx, func() (err error) {
+	var asOf time.Time
+	err = w.patiently(ctx, func() (err error) {
+		asOf = time.Now()
 		ds, err = w.Store.Fulfil(ctx, rs)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	w.decided(ctx, ds...)
+	w.decided(ctx, asOf, ds...)
 	return nil
 }
 
 // decided makes committed decisions known to the gate and to those who wait.
 // What fails here is only logged: the mark stays, and the rescan does it again.
-func (w *Worker) decided(ctx context.Context, ds ...sale.Decision) {
+func (w *Worker) decided(ctx context.Context, asOf time.Time, ds ...sale.Decision) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
 	defer cancel()
 	orders := make([]sale.Order, len(ds))
@@ -169,15 +192,35 @@ func (w *Worker) decided(ctx context.Context, ds ...sale.Decision) {
 			w.Observer.Decided(d.Order, time.Since(time.UnixMilli(d.AtMillis)))
 		}
 	}
-	if err := reconcile(ctx, w.Gate, orders); err != nil {
+	if err := reconcile(ctx, w.Gate, w.Store, orders, asOf); err != nil {
 		w.Log.Warn("decided orders keep their marks for now", "error", err)
 	}
 	w.Results.Decided(orders...)
 }
 
-// reconcile brings the gate in line with what the database decided. Doing so
-// again changes nothing.
-func reconcile(ctx context.Context, gate sale.Gate, orders []sale.Order) error {
+// reconcile brings the gate in line with what the database had decided at asOf.
+// Doing so again changes nothing.
+//
+// An order that was closed since then may have its unit taken again here, after
+// it was given back. The sweep, which gives it back twice with a pause that is
+// longer than trust, is then still to come; and whoever is later than that, such
+// as a process that was frozen, looks again himself.
+func reconcile(ctx context.Context, gate sale.Gate, s Store, orders []sale.Order, asOf time.Time) error {
+	if err := tell(ctx, gate, orders); err != nil || time.Since(asOf) < trust {
+		return err
+	}
+	ids := make([]sale.ID, len(orders))
+	for i, o := range orders {
+		ids[i] = o.OrderID
+	}
+	now, err := s.Orders(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	return tell(ctx, gate, now)
+}
+
+func tell(ctx context.Context, gate sale.Gate, orders []sale.Order) error {
 	var confirmed []sale.Reservation
 	for _, o := range orders {
 		if o.Status.Holds() {
@@ -189,31 +232,61 @@ func reconcile(ctx context.Context, gate sale.Gate, orders []sale.Order) error {
 	return gate.Settle(ctx, confirmed...)
 }
 
-// deadLetter is called once the attempts are used up. It tries once more
-// first: attempts are also used up by an outage of the database, and that is
-// no reason to fail anybody's order.
+// deadLetter is called once the attempts are used up. It tries once more first,
+// by itself: attempts are also used up by an outage of the database, or with a
+// neighbour that kills the process, and that is no reason to fail anybody's
+// order. That try is noted while it lasts, so that what kills the process is not
+// tried for ever.
 func (w *Worker) deadLetter(ctx context.Context, d *queue.Delivery, cause error) error {
 	r, err := sale.DecodeReservation(d.Body)
 	if err != nil {
-		return w.keep(ctx, d, err)
-	}
-	err = w.decide(ctx, []sale.Reservation{r})
-	if err == nil || ctx.Err() != nil {
+		if err = w.keep(ctx, d, err); err == nil {
+			err = w.forget(ctx, d.ID)
+		}
 		return err
 	}
-	if err := w.keep(ctx, d, fmt.Errorf("%w; the last attempt: %w", cause, err)); err != nil {
-		return err
-	}
-	var o sale.Order
+	var tries int
+	last := store.LastTry(d.ID)
 	err = w.patiently(ctx, func() (err error) {
-		o, err = w.Store.Fail(ctx, r, ReasonUndeliverable)
+		tries, err = w.Store.CountAttempt(ctx, last)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	w.decided(ctx, sale.Decision{Order: o})
-	return w.Store.ForgetAttempts(ctx, d.ID)
+	if tries == 1 {
+		err = w.decide(ctx, []sale.Reservation{r})
+		if err == nil || ctx.Err() != nil {
+			return errors.Join(err, w.forget(context.WithoutCancel(ctx), d.ID, last))
+		}
+		cause = fmt.Errorf("%w; the last attempt: %w", cause, err)
+	}
+	w.Log.Error("a message was given up", "message", d.ID, "order", r.OrderID, "error", cause)
+	var o sale.Order
+	var asOf time.Time
+	err = w.patiently(ctx, func() (err error) {
+		asOf = time.Now()
+		o, err = w.Store.GiveUp(ctx, r, letterID(d), d.Body, ReasonUndeliverable, cause.Error())
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		// Not even that: an operator must look at it, and discard it.
+		w.Log.Error("an order could not be failed", "order", r.OrderID, "error", err)
+		err = w.keep(ctx, d, fmt.Errorf("%w; to fail the order: %w", cause, err))
+		return errors.Join(err, w.forget(ctx, d.ID, last))
+	}
+	if err != nil {
+		return err
+	}
+	w.decided(ctx, asOf, sale.Decision{Order: o})
+	return w.forget(ctx, d.ID, last)
+}
+
+// forget removes the attempts of what is done.
+func (w *Worker) forget(ctx context.Context, ids ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return w.Store.ForgetAttempts(ctx, ids...)
 }
 
 // patiently repeats what fails because the database is away, until ctx ends:
