@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"queuelab/backends/internal/driver"
-	"queuelab/backends/internal/envelope"
 	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
@@ -120,16 +119,9 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]*queue.Delivery, err
 	if err != nil {
 		return nil, err
 	}
-	ds, foreign, err := envelope.Deliveries(values)
-	if foreign == 0 {
-		return ds, nil
-	}
-	err = fmt.Errorf("redis-bell receive: dropped %d values of %s: %w", foreign, c.q.list, err)
-	if len(ds) == 0 {
-		return nil, err
-	}
-	c.puller.Fail(err)
-	return ds, nil
+	return redisconn.Deliver(c.puller, values, func(n int, err error) error {
+		return fmt.Errorf("redis-bell receive: dropped %d values of %s: %w", n, c.q.list, err)
+	})
 }
 
 // Ack implements queue.Consumer. The message left the list when it was popped,

@@ -2,13 +2,13 @@ package redisbell
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"queuelab/backends/internal/driver"
+	"queuelab/backends/internal/redisconn"
 )
 
 // ear hears the bell over a connection of its own, while it is subscribed.
@@ -58,27 +58,19 @@ func (e *ear) end() error {
 // listen reads until the ear is closed. go-redis connects anew by itself, and
 // subscribes again to what it was subscribed to.
 func (e *ear) listen(ctx context.Context) {
-	asked, failures := false, 0
+	failures := 0
 	for ctx.Err() == nil {
-		v, err := e.sub.ReceiveTimeout(ctx, e.silence)
+		v, err := redisconn.Hear(ctx, e.sub, e.silence)
 		if err == nil {
-			asked, failures = false, 0
+			failures = 0
 			if _, ok := v.(*redis.Message); ok {
 				driver.Signal(e.rung)
 			}
 			continue
 		}
-		var timeout interface{ Timeout() bool }
-		if errors.As(err, &timeout) && timeout.Timeout() && !asked {
-			if err = e.sub.Ping(ctx); err == nil {
-				asked = true
-				continue
-			}
-		}
 		if ctx.Err() != nil {
 			return
 		}
-		asked = false
 		select {
 		case e.broken <- err:
 		default:

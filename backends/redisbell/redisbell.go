@@ -89,32 +89,16 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	}
 	q.list = "bell:{" + q.Name + "}"
 	q.channel = fmt.Sprintf("bell:%d:{%s}", q.DB, q.Name) // channels know no databases
+	// Without poll Stored is true to the letter: a message waits for a consumer that
+	// does not exist yet, and may wait beside one that does.
+	q.Caps = q.PoppedLists()
+	q.Caps.MayStrand = q.poll == 0
 	return q, nil
-}
-
-// Capabilities implements queue.Queue. Without poll Stored is true to the letter:
-// a message waits for a consumer that does not exist yet, and may wait beside one
-// that does.
-func (q *bell) Capabilities() queue.Capabilities {
-	return queue.Capabilities{
-		Guarantee:     queue.AtMostOnce,
-		Confirm:       q.Facts.Confirm(),
-		Attempts:      queue.NotCounted,
-		OrderedPerKey: true,
-		Stored:        true,
-		Durable:       q.Facts.Durable(),
-		Shared:        true,
-		MayStrand:     q.poll == 0,
-	}
 }
 
 // Publisher implements queue.Queue.
 func (q *bell) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, q.push)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, q.push)
 }
 
 // push stores, and rings in the same round trip. A bell that fails changes
@@ -136,18 +120,7 @@ func (q *bell) push(ctx context.Context, c *redis.Client, values []*redisconn.Va
 }
 
 // Backlog implements queue.Backlogger. A list knows nothing of deliveries.
-func (q *bell) Backlog(ctx context.Context) (queue.Backlog, error) {
-	n, err := q.Control.LLen(ctx, q.list).Result()
-	if err != nil {
-		return queue.Backlog{}, q.Wrap("count the backlog", err)
-	}
-	return queue.Backlog{Ready: n, InFlight: -1, Dead: -1}, nil
-}
+func (q *bell) Backlog(ctx context.Context) (queue.Backlog, error) { return q.Lengths(ctx, q.list) }
 
 // Delete implements queue.Queue.
-func (q *bell) Delete(ctx context.Context) error {
-	if err := q.Control.Unlink(ctx, q.list).Err(); err != nil {
-		return q.Wrap("delete", err)
-	}
-	return nil
-}
+func (q *bell) Delete(ctx context.Context) error { return q.Unlink(ctx, q.list) }

@@ -55,20 +55,12 @@ func (c *atomic) take(h *redisconn.Holder, n int) ([]*redisconn.Taken, error) {
 
 // Ack implements redisconn.Held.
 func (c *atomic) Ack(ctx context.Context, h *redisconn.Holder, ts []*redisconn.Taken) ([]bool, error) {
-	return h.Flags(ctx, len(ts), ackScript, c.keys(), tokens(ts)...)
+	return h.Flags(ctx, len(ts), ackScript, c.keys(), redisconn.Tokens(ts)...)
 }
 
 // Nack implements redisconn.Held.
 func (c *atomic) Nack(ctx context.Context, h *redisconn.Holder, ts []*redisconn.Taken) ([]bool, error) {
-	return h.Flags(ctx, len(ts), nackScript, c.keys(), tokens(ts)...)
-}
-
-func tokens(ts []*redisconn.Taken) []any {
-	args := make([]any, len(ts))
-	for i := range ts {
-		args[i] = &ts[i].Token // a pointer needs no allocation of its own
-	}
-	return args
+	return h.Flags(ctx, len(ts), nackScript, c.keys(), redisconn.Tokens(ts)...)
 }
 
 // Tend implements redisconn.Held: the rollback of what is overdue.
@@ -90,10 +82,6 @@ func (c *atomic) Leave(ctx context.Context, h *redisconn.Holder, ts []*redisconn
 // All scripts take the keys pending and doing. An entry is the time in ms, the
 // worker and the message.
 const (
-	clock = `
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-`
 	rollback = redisconn.Again + `
 local function rollback(token, v)
 	redis.call('HDEL', KEYS[2], token)
@@ -105,7 +93,7 @@ local function read(entry) return entry:match('^(%d+) %S+ (.*)$') end
 
 var (
 	// take: count, how the tokens begin, worker. Returns the values, oldest first.
-	takeScript = redis.NewScript(clock + `
+	takeScript = redis.NewScript(redisconn.Clock + `
 local out = {}
 for i = 1, tonumber(ARGV[1]) do
 	local v = redis.call('RPOP', KEYS[1])
@@ -136,7 +124,7 @@ end
 return out`)
 
 	// rollback: how long a message may be worked on, in ms.
-	rollbackScript = redis.NewScript(clock + rollback + `
+	rollbackScript = redis.NewScript(redisconn.Clock + rollback + `
 local all = redis.call('HGETALL', KEYS[2])
 for i = 1, #all, 2 do
 	local since, v = read(all[i + 1]) -- none where somebody else has written it

@@ -73,7 +73,6 @@ type doing struct {
 	atomic  bool
 	claim   time.Duration
 	batch   int
-	caps    queue.Capabilities
 }
 
 // Open opens the queue that u names. It verifies that the server answers and
@@ -95,7 +94,7 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	}
 	q.pending = "doing:{" + q.Name + "}"
 	q.doing = q.pending + ":doing"
-	q.caps = queue.Capabilities{
+	q.Caps = queue.Capabilities{
 		Guarantee:     queue.AtLeastOnce,
 		PopGap:        !q.atomic,
 		Confirm:       q.Facts.Confirm(),
@@ -109,21 +108,14 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		LeaseFenced:   q.atomic,
 	}
 	if q.atomic {
-		q.caps.Attempts = queue.CountedByBroker
+		q.Caps.Attempts = queue.CountedByBroker
 	}
 	return q, nil
 }
 
-// Capabilities implements queue.Queue.
-func (q *doing) Capabilities() queue.Capabilities { return q.caps }
-
 // Publisher implements queue.Queue.
 func (q *doing) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, redisconn.Push(q.pending))
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, redisconn.Push(q.pending))
 }
 
 // Consumer implements queue.Queue.
@@ -132,11 +124,7 @@ func (q *doing) Consumer(ctx context.Context) (queue.Consumer, error) {
 	if q.atomic {
 		held = &atomic{q: q, name: redisconn.NewName()}
 	}
-	h, err := redisconn.NewHolder(ctx, q.Base, held, q.claim/2)
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
+	return redisconn.NewHolder(ctx, q.Base, held, q.claim/2)
 }
 
 // Backlog implements queue.Backlogger.

@@ -60,10 +60,8 @@ import (
 )
 
 type list struct {
-	*redisconn.Base
-	key   string
+	redisconn.List
 	batch int
-	caps  queue.Capabilities
 }
 
 // Open opens the queue that u names. It verifies that the server answers and
@@ -76,45 +74,16 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	})
 	q := &list{batch: p.Int("batch", 1, 1, 1000)}
 	var err error
-	if q.Base, err = redisconn.Open(ctx, "redis-list", u, p); err != nil {
+	if q.List, err = redisconn.OpenList(ctx, "redis-list", "list", u, p); err != nil {
 		return nil, err
 	}
-	if q.batch > 1 && q.Facts.Version != "" && q.Facts.Major() < 7 {
-		err = fmt.Errorf("batch=%d needs Redis 7 or later (BLMPOP), the server is %s", q.batch, q.Facts.Version)
-		return nil, errors.Join(err, q.Close())
-	}
-	q.key = "list:{" + q.Name + "}"
-	q.caps = queue.Capabilities{
-		Guarantee:     queue.AtMostOnce,
-		Confirm:       q.Facts.Confirm(),
-		Attempts:      queue.NotCounted,
-		OrderedPerKey: true,
-		Stored:        true,
-		Durable:       q.Facts.Durable(),
-		Shared:        true,
+	q.Pop = q.pop
+	if q.batch > 1 {
+		if err := q.Needs(7, fmt.Sprintf("batch=%d (BLMPOP)", q.batch)); err != nil {
+			return nil, errors.Join(err, q.Close())
+		}
 	}
 	return q, nil
-}
-
-// Capabilities implements queue.Queue.
-func (q *list) Capabilities() queue.Capabilities { return q.caps }
-
-// Publisher implements queue.Queue.
-func (q *list) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, redisconn.Push(q.key))
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// Consumer implements queue.Queue.
-func (q *list) Consumer(ctx context.Context) (queue.Consumer, error) {
-	c, err := redisconn.NewPopper(ctx, q.Base, q.pop)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
 }
 
 // pop takes at most a batch off the list, however many are asked for: what is
@@ -125,18 +94,12 @@ func (q *list) pop(p *redisconn.Popper, most int) ([]redisconn.Popped, error) {
 	var err error
 	n := min(most, q.batch)
 	if n > 1 {
-		reply, err = p.Do("blmpop", seconds, 1, q.key, "right", "count", n)
+		reply, err = p.Do("blmpop", seconds, 1, q.Key, "right", "count", n)
 	} else {
-		reply, err = p.Do("brpop", q.key, seconds)
+		reply, err = p.Do("brpop", q.Key, seconds)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return redisconn.PoppedBy(reply, n > 1)
 }
-
-// Backlog implements queue.Backlogger. A list knows nothing of deliveries.
-func (q *list) Backlog(ctx context.Context) (queue.Backlog, error) { return q.Lengths(ctx, q.key) }
-
-// Delete implements queue.Queue.
-func (q *list) Delete(ctx context.Context) error { return q.Unlink(ctx, q.key) }

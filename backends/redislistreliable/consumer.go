@@ -99,20 +99,12 @@ func (c *consumer) reread(h *redisconn.Holder) ([]string, error) {
 
 // Ack implements redisconn.Held.
 func (c *consumer) Ack(ctx context.Context, h *redisconn.Holder, ts []*redisconn.Taken) ([]bool, error) {
-	return h.Flags(ctx, len(ts), ackScript, []string{c.processing}, tokens(ts)...)
+	return h.Flags(ctx, len(ts), ackScript, []string{c.processing}, redisconn.Tokens(ts)...)
 }
 
 // Nack implements redisconn.Held.
 func (c *consumer) Nack(ctx context.Context, h *redisconn.Holder, ts []*redisconn.Taken) ([]bool, error) {
-	return h.Flags(ctx, len(ts), nackScript, []string{c.q.key, c.processing}, tokens(ts)...)
-}
-
-func tokens(ts []*redisconn.Taken) []any {
-	args := make([]any, len(ts))
-	for i := range ts {
-		args[i] = &ts[i].Token // a pointer needs no allocation of its own
-	}
-	return args
+	return h.Flags(ctx, len(ts), nackScript, []string{c.q.key, c.processing}, redisconn.Tokens(ts)...)
 }
 
 // Tend implements redisconn.Held.
@@ -130,10 +122,6 @@ func (c *consumer) Leave(ctx context.Context, h *redisconn.Holder, _ []*rediscon
 }
 
 const (
-	clock = `
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-`
 	// giveBack empties a processing list into the queue: the newest first, so that
 	// the oldest is the next to be taken.
 	giveBack = redisconn.Again + `
@@ -176,14 +164,14 @@ return out`)
 
 	// tend: queue, names; own name, lease in ms, how long a dead name is kept in ms.
 	// Renews the own name, and gives back what stands under those that ran out.
-	tendScript = redis.NewScript(clock + giveBack + `
+	tendScript = redis.NewScript(redisconn.Clock + giveBack + `
 redis.call('ZADD', KEYS[2], now + tonumber(ARGV[2]), ARGV[1])
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)) do give_back(name) end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - tonumber(ARGV[3]))
 return 0`)
 
 	// leave: queue, names; own name. The name runs out and stays: see keepNames.
-	leaveScript = redis.NewScript(clock + giveBack + `
+	leaveScript = redis.NewScript(redisconn.Clock + giveBack + `
 give_back(ARGV[1])
 redis.call('ZADD', KEYS[2], now, ARGV[1])
 return 0`)

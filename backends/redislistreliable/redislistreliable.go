@@ -50,7 +50,6 @@ package redislistreliable
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"time"
 
@@ -64,7 +63,6 @@ type reliable struct {
 	key   string
 	claim time.Duration
 	batch int
-	caps  queue.Capabilities
 }
 
 // Open opens the queue that u names. It verifies that the server answers and
@@ -84,7 +82,7 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		return nil, err
 	}
 	q.key = "list-reliable:{" + q.Name + "}"
-	q.caps = queue.Capabilities{
+	q.Caps = queue.Capabilities{
 		Guarantee:     queue.AtLeastOnce,
 		Confirm:       q.Facts.Confirm(),
 		AckConfirmed:  true,
@@ -103,16 +101,9 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 func (q *reliable) names() string                 { return q.key + ":names" }
 func (q *reliable) processing(name string) string { return q.key + ":processing:" + name }
 
-// Capabilities implements queue.Queue.
-func (q *reliable) Capabilities() queue.Capabilities { return q.caps }
-
 // Publisher implements queue.Queue.
 func (q *reliable) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, redisconn.Push(q.key))
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, redisconn.Push(q.key))
 }
 
 // Consumer implements queue.Queue. Its name is registered before it takes
@@ -120,23 +111,12 @@ func (q *reliable) Publisher(ctx context.Context) (queue.Publisher, error) {
 func (q *reliable) Consumer(ctx context.Context) (queue.Consumer, error) {
 	c := &consumer{q: q, name: redisconn.NewName()}
 	c.processing = q.processing(c.name)
-	h, err := redisconn.NewHolder(ctx, q.Base, c, q.claim/3)
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
+	return redisconn.NewHolder(ctx, q.Base, c, q.claim/3)
 }
 
 // Backlog implements queue.Backlogger.
 func (q *reliable) Backlog(ctx context.Context) (queue.Backlog, error) {
-	n, err := countScript.Run(ctx, q.Control, []string{q.key, q.names()}).Int64Slice()
-	if err == nil && len(n) != 2 {
-		err = fmt.Errorf("%d answers, want 2", len(n))
-	}
-	if err != nil {
-		return queue.Backlog{}, q.Wrap("count the backlog", err)
-	}
-	return queue.Backlog{Ready: n[0], InFlight: n[1], Dead: -1}, nil
+	return q.Counts(ctx, countScript, q.key, q.names())
 }
 
 // Delete implements queue.Queue.

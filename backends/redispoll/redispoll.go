@@ -47,11 +47,9 @@ import (
 )
 
 type poll struct {
-	*redisconn.Base
-	key      string
+	redisconn.List
 	batch    int
 	interval time.Duration
-	caps     queue.Capabilities
 }
 
 // Open opens the queue that u names. It verifies that the server answers and
@@ -68,46 +66,16 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		interval: p.Duration("interval", 10*time.Millisecond, 0, redisconn.Block),
 	}
 	var err error
-	if q.Base, err = redisconn.Open(ctx, "redis-poll", u, p); err != nil {
+	if q.List, err = redisconn.OpenList(ctx, "redis-poll", "poll", u, p); err != nil {
 		return nil, err
 	}
-	q.key = "poll:{" + q.Name + "}"
-	q.caps = queue.Capabilities{
-		Guarantee:     queue.AtMostOnce,
-		Confirm:       q.Facts.Confirm(),
-		Attempts:      queue.NotCounted,
-		OrderedPerKey: true,
-		Stored:        true,
-		Durable:       q.Facts.Durable(),
-		Shared:        true,
-	}
+	q.Pop = q.pop
 	return q, nil
-}
-
-// Capabilities implements queue.Queue.
-func (q *poll) Capabilities() queue.Capabilities { return q.caps }
-
-// Publisher implements queue.Queue.
-func (q *poll) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, redisconn.Envelopes, redisconn.ValueSize, redisconn.Push(q.key))
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// Consumer implements queue.Queue.
-func (q *poll) Consumer(ctx context.Context) (queue.Consumer, error) {
-	c, err := redisconn.NewPopper(ctx, q.Base, q.pop)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
 }
 
 // pop asks once, and pauses when there is nothing.
 func (q *poll) pop(p *redisconn.Popper, most int) ([]redisconn.Popped, error) {
-	reply, err := p.Do("rpop", q.key, min(most, q.batch))
+	reply, err := p.Do("rpop", q.Key, min(most, q.batch))
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +88,7 @@ func (q *poll) pop(p *redisconn.Popper, most int) ([]redisconn.Popped, error) {
 	}
 	popped := make([]redisconn.Popped, len(values))
 	for i, v := range values {
-		popped[i] = redisconn.Popped{Key: q.key, Value: v}
+		popped[i] = redisconn.Popped{Key: q.Key, Value: v}
 	}
 	return popped, nil
 }
-
-// Backlog implements queue.Backlogger. A list knows nothing of deliveries.
-func (q *poll) Backlog(ctx context.Context) (queue.Backlog, error) { return q.Lengths(ctx, q.key) }
-
-// Delete implements queue.Queue.
-func (q *poll) Delete(ctx context.Context) error { return q.Unlink(ctx, q.key) }

@@ -67,7 +67,6 @@ type priority struct {
 	levels []string // the most urgent first
 	keys   []string // of the lists, one for each level
 	byKey  bool
-	caps   queue.Capabilities
 }
 
 // Open opens the queue that u names. It verifies that the server answers and
@@ -92,15 +91,8 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	for _, level := range q.levels {
 		q.keys = append(q.keys, "priority:{"+q.Name+"}:"+level)
 	}
-	q.caps = queue.Capabilities{
-		Guarantee:     queue.AtMostOnce,
-		Confirm:       q.Facts.Confirm(),
-		Attempts:      queue.NotCounted,
-		OrderedPerKey: q.byKey || len(q.levels) == 1,
-		Stored:        true,
-		Durable:       q.Facts.Durable(),
-		Shared:        true,
-	}
+	q.Caps = q.PoppedLists()
+	q.Caps.OrderedPerKey = q.byKey || len(q.levels) == 1
 	return q, nil
 }
 
@@ -131,9 +123,6 @@ func (q *priority) level(m queue.Message) int {
 	return len(q.levels) - 1
 }
 
-// Capabilities implements queue.Queue.
-func (q *priority) Capabilities() queue.Capabilities { return q.caps }
-
 // leveled is an encoded message and its level.
 type leveled struct {
 	value *redisconn.Value
@@ -149,11 +138,7 @@ func (q *priority) Publisher(ctx context.Context) (queue.Publisher, error) {
 		}
 		return all
 	}
-	p, err := redisconn.NewPublisher(ctx, q.Base, encode, func(l leveled) int { return redisconn.ValueSize(l.value) }, q.push)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return redisconn.NewPublisher(ctx, q.Base, encode, func(l leveled) int { return redisconn.ValueSize(l.value) }, q.push)
 }
 
 // push is one LPUSH for each level, the most urgent first.
@@ -188,17 +173,13 @@ func (q *priority) Consumer(ctx context.Context) (queue.Consumer, error) {
 	}
 	args = append(args, int(redisconn.Block/time.Second))
 	// One at a time: what is popped cannot be overtaken any more.
-	c, err := redisconn.NewPopper(ctx, q.Base, func(p *redisconn.Popper, _ int) ([]redisconn.Popped, error) {
+	return redisconn.NewPopper(ctx, q.Base, func(p *redisconn.Popper, _ int) ([]redisconn.Popped, error) {
 		reply, err := p.Do(args...)
 		if err != nil {
 			return nil, err
 		}
 		return redisconn.PoppedBy(reply, false)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
 }
 
 // Backlog implements queue.Backlogger. A list knows nothing of deliveries.

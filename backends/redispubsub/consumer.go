@@ -12,6 +12,7 @@ import (
 
 	"queuelab/backends/internal/driver"
 	"queuelab/backends/internal/envelope"
+	"queuelab/backends/internal/redisconn"
 	"queuelab/queue"
 )
 
@@ -131,29 +132,18 @@ func (c *consumer) subscribe(ctx context.Context) (early []item, err error) {
 
 // listen puts what comes into the buffer, and never waits for room in it.
 func (c *consumer) listen(ctx context.Context) {
-	silent := false
 	for ctx.Err() == nil {
 		// Only this goroutine replaces sub, so it may read it without the lock.
-		v, err := c.sub.ReceiveTimeout(ctx, c.q.Timeout)
+		v, err := redisconn.Hear(ctx, c.sub, c.q.Timeout)
 		if err == nil {
-			silent = false
 			if m, ok := v.(*redis.Message); ok {
 				c.put(item{payload: m.Payload})
 			}
 			continue
 		}
-		var timeout interface{ Timeout() bool }
-		if errors.As(err, &timeout) && timeout.Timeout() && !silent {
-			// Nothing was published, or the peer is gone: a ping tells.
-			if err = c.sub.Ping(ctx); err == nil {
-				silent = true
-				continue
-			}
-		}
 		if ctx.Err() != nil {
 			return
 		}
-		silent = false
 		c.again(ctx, err)
 	}
 }

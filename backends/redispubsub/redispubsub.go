@@ -95,6 +95,16 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	if q.Base, err = redisconn.Open(ctx, "redis-pubsub", u, p); err != nil {
 		return nil, err
 	}
+	// No setting of the server changes them.
+	q.Caps = queue.Capabilities{
+		Guarantee:     queue.AtMostOnce,
+		Confirm:       queue.ConfirmNone,
+		Attempts:      queue.NotCounted,
+		Broadcast:     true,
+		OrderedPerKey: true,
+		Shared:        true,
+		Routing:       q.routed,
+	}
 	q.channel = fmt.Sprintf("pubsub:%d:{%s}", q.DB, q.Name)
 	if !q.routed {
 		q.channels = []string{q.channel}
@@ -111,38 +121,10 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	return q, nil
 }
 
-// Capabilities implements queue.Queue. No setting of the server changes them.
-func (q *pubsub) Capabilities() queue.Capabilities {
-	return queue.Capabilities{
-		Guarantee:     queue.AtMostOnce,
-		Confirm:       queue.ConfirmNone,
-		Attempts:      queue.NotCounted,
-		Broadcast:     true,
-		OrderedPerKey: true,
-		Shared:        true,
-		Routing:       q.routed,
-	}
-}
-
 // Publisher implements queue.Queue. What it returns is a queue.ReceiverCounter.
 func (q *pubsub) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, q.commands, redisconn.CommandSize, publish)
-	if err != nil {
-		return nil, err
-	}
-	return counted{p}, nil
+	return redisconn.NewCounted(ctx, q.Base, q.commands, redisconn.CommandSize, publish)
 }
-
-type counted struct {
-	*redisconn.Publisher[*redis.IntCmd]
-}
-
-// PublishCounted implements queue.ReceiverCounter.
-func (c counted) PublishCounted(ctx context.Context, msgs ...queue.Message) ([]int64, error) {
-	return c.Counted(ctx, msgs...)
-}
-
-var _ queue.ReceiverCounter = counted{}
 
 func (q *pubsub) commands(msgs []queue.Message) []*redis.IntCmd {
 	cmds, args := make([]*redis.IntCmd, len(msgs)), make([]any, 0, 3*len(msgs))

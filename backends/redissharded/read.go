@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"queuelab/backends/internal/envelope"
@@ -23,7 +22,7 @@ func (c *consumer) read(int) ([]*entry, error) {
 	}
 	// Entries may have been delivered by a reply that never came.
 	c.readAgain()
-	if isGone(err) {
+	if redisconn.NoGroup(err) {
 		ctx, cancel := c.q.Within()
 		defer cancel()
 		if err = c.q.ensureGroups(ctx, c.client); err == nil {
@@ -31,13 +30,6 @@ func (c *consumer) read(int) ([]*entry, error) {
 		}
 	}
 	return es, fmt.Errorf("redis-sharded receive: %w", err)
-}
-
-// isGone recognises both texts: a reader that is blocked when the key goes gets
-// another error than one that comes after.
-func isGone(err error) bool {
-	s := err.Error()
-	return strings.HasPrefix(s, "NOGROUP") || strings.HasPrefix(s, "UNBLOCKED") || strings.Contains(s, " NOGROUP ")
 }
 
 // readAgain has what is pending read from the beginning.

@@ -89,7 +89,6 @@ type sharded struct {
 	count   int
 	trim    time.Duration
 	options []any // of XADD
-	caps    queue.Capabilities
 }
 
 // Open opens the queue that u names. It verifies that the server answers, reads
@@ -115,15 +114,13 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	if q.Base, err = redisconn.Open(ctx, "redis-sharded", u, p); err != nil {
 		return nil, err
 	}
-	if q.Facts.Version != "" && q.Facts.Major() < 7 {
-		err = fmt.Errorf("redis-sharded needs Redis 7.0 or later, the server is %s", q.Facts.Version)
-	} else {
+	if err = q.Needs(7, "redis-sharded"); err == nil {
 		err = q.create(ctx, partitions, u.Query().Has("partitions"))
 	}
 	if err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
-	q.caps = queue.Capabilities{
+	q.Caps = queue.Capabilities{
 		Guarantee:     queue.AtLeastOnce,
 		Confirm:       q.Facts.Confirm(),
 		AckConfirmed:  true,
@@ -181,9 +178,6 @@ func (q *sharded) ensureGroups(ctx context.Context, c *redis.Client) error {
 	return nil
 }
 
-// Capabilities implements queue.Queue.
-func (q *sharded) Capabilities() queue.Capabilities { return q.caps }
-
 // partition is that of a message. Every publisher must agree on it.
 func (q *sharded) partition(m queue.Message) int {
 	text := m.Key
@@ -197,11 +191,7 @@ func (q *sharded) partition(m queue.Message) int {
 
 // Publisher implements queue.Queue.
 func (q *sharded) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, q.adds, redisconn.CommandSize, redisconn.Pipeline)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return redisconn.NewPublisher(ctx, q.Base, q.adds, redisconn.CommandSize, redisconn.Pipeline)
 }
 
 func (q *sharded) adds(msgs []queue.Message) []*redis.StringCmd {
@@ -214,7 +204,7 @@ func (q *sharded) Backlog(ctx context.Context) (queue.Backlog, error) {
 	b := queue.Backlog{Dead: -1}
 	for _, s := range q.streams {
 		groups, err := q.Control.XInfoGroups(ctx, s).Result()
-		if err != nil && !noSuchKey(err) {
+		if err != nil && !redisconn.NoSuchKey(err) {
 			return b, q.Wrap("count the backlog", err)
 		}
 		lag, pending, known := int64(0), int64(0), false
@@ -227,7 +217,7 @@ func (q *sharded) Backlog(ctx context.Context) (queue.Backlog, error) {
 			// Without the group, all that is kept waits for it. Where entries were
 			// trimmed Redis may lose count, except that all were read.
 			info, err := q.Control.XInfoStream(ctx, s).Result()
-			if err != nil && !noSuchKey(err) {
+			if err != nil && !redisconn.NoSuchKey(err) {
 				return b, q.Wrap("count the backlog", err)
 			}
 			switch {
@@ -262,18 +252,11 @@ func lastRead(groups []redis.XInfoGroup, name string) string {
 func (q *sharded) Delete(ctx context.Context) error {
 	keys := append([]string{q.partitionsKey(), q.owners(q.group), q.members(q.group)}, q.streams...)
 	groups, err := q.Control.XInfoGroups(ctx, q.streams[0]).Result()
-	if err != nil && !noSuchKey(err) {
+	if err != nil && !redisconn.NoSuchKey(err) {
 		return q.Wrap("delete", err)
 	}
 	for _, g := range groups {
 		keys = append(keys, q.owners(g.Name), q.members(g.Name))
 	}
-	if err := q.Control.Unlink(ctx, keys...).Err(); err != nil {
-		return q.Wrap("delete", err)
-	}
-	return nil
-}
-
-func noSuchKey(err error) bool {
-	return err != nil && strings.HasPrefix(err.Error(), "ERR no such key")
+	return q.Unlink(ctx, keys...)
 }

@@ -18,7 +18,7 @@ func (c *consumer) read(most int) (es []*entry, err error) {
 	var gone *GoneError
 	switch {
 	case err == nil, errors.As(err, &gone):
-	case isGone(err):
+	case redisconn.NoGroup(err):
 		c.rereadAt, c.moreFreed = "-", true
 		ctx, cancel := c.q.Within()
 		defer cancel()
@@ -33,13 +33,6 @@ func (c *consumer) read(most int) (es []*entry, err error) {
 		err = fmt.Errorf("redis-streams receive: %w", err)
 	}
 	return es, err
-}
-
-// isGone recognises both texts: a reader that is blocked when the key goes gets
-// another error than one that comes after.
-func isGone(err error) bool {
-	s := err.Error()
-	return strings.HasPrefix(s, "NOGROUP") || strings.HasPrefix(s, "UNBLOCKED") || strings.Contains(s, " NOGROUP ")
 }
 
 func (c *consumer) next(most int) ([]*entry, error) {

@@ -115,7 +115,6 @@ type streams struct {
 	trim     time.Duration
 	noAck    bool
 	maxLen   int // 0: no bound
-	caps     queue.Capabilities
 }
 
 // Open opens the queue that u names. It verifies that the server answers, reads
@@ -139,15 +138,13 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		return nil, err
 	}
 	q.stream = "stream:{" + q.Name + "}"
-	if q.Facts.Version != "" && q.Facts.Major() < 7 {
-		err = fmt.Errorf("redis-streams needs Redis 7.0 or later, the server is %s", q.Facts.Version)
-	} else {
+	if err = q.Needs(7, "redis-streams"); err == nil {
 		err = q.ensureGroup(ctx, q.Control)
 	}
 	if err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
-	q.caps = queue.Capabilities{
+	q.Caps = queue.Capabilities{
 		Guarantee:     queue.AtLeastOnce,
 		Confirm:       q.Facts.Confirm(),
 		AckConfirmed:  true,
@@ -163,8 +160,8 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		DropsOldest:   q.maxLen > 0,
 	}
 	if q.noAck {
-		q.caps.Guarantee, q.caps.Attempts = queue.AtMostOnce, queue.NotCounted
-		q.caps.AckConfirmed, q.caps.Nack, q.caps.LeaseFenced = false, false, false
+		q.Caps.Guarantee, q.Caps.Attempts = queue.AtMostOnce, queue.NotCounted
+		q.Caps.AckConfirmed, q.Caps.Nack, q.Caps.LeaseFenced = false, false, false
 	}
 	return q, nil
 }
@@ -188,9 +185,6 @@ func (q *streams) ensureGroup(ctx context.Context, c redis.Cmdable) error {
 	return nil
 }
 
-// Capabilities implements queue.Queue.
-func (q *streams) Capabilities() queue.Capabilities { return q.caps }
-
 // The fields of an entry. Headers have a prefix, so that one named "id" is no id.
 const (
 	fieldID     = "id"
@@ -201,11 +195,7 @@ const (
 
 // Publisher implements queue.Queue.
 func (q *streams) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, q.adds, redisconn.CommandSize, redisconn.Pipeline)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return redisconn.NewPublisher(ctx, q.Base, q.adds, redisconn.CommandSize, redisconn.Pipeline)
 }
 
 // adds makes the commands that add messages; what is not a command costs a few
@@ -245,7 +235,7 @@ func (q *streams) adds(msgs []queue.Message) []*redis.StringCmd {
 // Backlog implements queue.Backlogger.
 func (q *streams) Backlog(ctx context.Context) (queue.Backlog, error) {
 	groups, err := q.Control.XInfoGroups(ctx, q.stream).Result()
-	if noSuchKey(err) {
+	if redisconn.NoSuchKey(err) {
 		return queue.Backlog{Dead: -1}, nil
 	}
 	if err != nil {
@@ -298,18 +288,11 @@ func (q *streams) lag(ctx context.Context, g redis.XInfoGroup) (int64, error) {
 func (q *streams) Delete(ctx context.Context) error {
 	keys := q.keys()
 	groups, err := q.Control.XInfoGroups(ctx, q.stream).Result()
-	if err != nil && !noSuchKey(err) {
+	if err != nil && !redisconn.NoSuchKey(err) {
 		return q.Wrap("delete", err)
 	}
 	for _, g := range groups {
 		keys = append(keys, q.hints(g.Name), q.leases(g.Name))
 	}
-	if err := q.Control.Unlink(ctx, keys...).Err(); err != nil {
-		return q.Wrap("delete", err)
-	}
-	return nil
-}
-
-func noSuchKey(err error) bool {
-	return err != nil && strings.HasPrefix(err.Error(), "ERR no such key")
+	return q.Unlink(ctx, keys...)
 }

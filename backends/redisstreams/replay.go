@@ -68,7 +68,7 @@ func (q *streams) placeBefore(ctx context.Context, from queue.From) (string, err
 	}
 	if from.Time.After(t) {
 		info, err := q.Control.XInfoStream(ctx, q.stream).Result()
-		if noSuchKey(err) {
+		if redisconn.NoSuchKey(err) {
 			return "0-0", nil
 		}
 		if err != nil {

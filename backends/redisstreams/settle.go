@@ -99,7 +99,7 @@ func (c *consumer) settle(op string, es []*entry, errs []error) {
 	}
 	c.mu.Unlock()
 	owners, err := ownersOf(redisconn.Run(ctx, c.client, script, c.q.keys(), args...))
-	if err != nil && isGone(err) {
+	if err != nil && redisconn.NoGroup(err) {
 		// The broker has forgotten the group, and who held what.
 		owners, err = make([]int64, len(es)), nil
 	}
@@ -159,7 +159,7 @@ func (c *consumer) Close() error {
 			unread = c.unread(ctx, rest)
 		}
 		err := leaveScript.Run(ctx, c.client, c.q.keys(), c.q.group, c.name).Err()
-		if err != nil && isGone(err) {
+		if err != nil && redisconn.NoGroup(err) {
 			err = nil // there is nothing left to give back
 		}
 		if err != nil {

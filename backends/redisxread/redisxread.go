@@ -83,7 +83,6 @@ type xread struct {
 	tracked bool
 	count   int
 	options []any // of XADD
-	caps    queue.Capabilities
 }
 
 // tracked is a queue that knows what is left for its name.
@@ -114,7 +113,7 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	}
 	q.stream = "xread:{" + q.Name + "}"
 	q.places = q.stream + ":places"
-	q.caps = q.promises()
+	q.Caps = q.promises()
 	if q.tracked {
 		return tracked{q}, nil
 	}
@@ -139,16 +138,9 @@ func (q *xread) promises() queue.Capabilities {
 	return c
 }
 
-// Capabilities implements queue.Queue.
-func (q *xread) Capabilities() queue.Capabilities { return q.caps }
-
 // Publisher implements queue.Queue.
 func (q *xread) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, q.adds, redisconn.CommandSize, redisconn.Pipeline)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return redisconn.NewPublisher(ctx, q.Base, q.adds, redisconn.CommandSize, redisconn.Pipeline)
 }
 
 func (q *xread) adds(msgs []queue.Message) []*redis.StringCmd {
@@ -219,8 +211,5 @@ func (q tracked) Backlog(ctx context.Context) (queue.Backlog, error) {
 
 // Delete implements queue.Queue. It removes the stream with the places of all names.
 func (q *xread) Delete(ctx context.Context) error {
-	if err := q.Control.Unlink(ctx, q.stream, q.places).Err(); err != nil {
-		return q.Wrap("delete", err)
-	}
-	return nil
+	return q.Unlink(ctx, q.stream, q.places)
 }

@@ -145,10 +145,6 @@ const (
 local queue, taken, attempts, bell, last = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local function number(member) return member:sub(1, 16) end
 `
-	clock = `
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-`
 	// ring: as often as there is something new, and no more than matters.
 	ring = `
 local function ring(n)
@@ -178,7 +174,7 @@ end
 var (
 	// add: delay in ms and value of each. The bell first: whatever fails, nothing was
 	// added then.
-	addScript = redis.NewScript(head + clock + ring + `
+	addScript = redis.NewScript(head + redisconn.Clock + ring + `
 local n = #ARGV / 2
 local first = redis.call('INCRBY', last, n) - n
 ring(n)
@@ -190,7 +186,7 @@ return n`)
 	// take: count, claim in ms, longest wait in ms. What was not acked in time comes
 	// first. Returns how long there is nothing, the lease, and each member with its
 	// attempt.
-	takeScript = redis.NewScript(head + clock + `
+	takeScript = redis.NewScript(head + redisconn.Clock + `
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', taken, '-inf', now, 'LIMIT', 0, 1000)) do
 	redis.call('ZREM', taken, member)
 	redis.call('ZADD', queue, 0, member)
@@ -223,7 +219,7 @@ if n > 0 then ring(n) end
 return out`)
 
 	// count: what waits, also for its time, and what is taken.
-	countScript = redis.NewScript(head + clock + `
+	countScript = redis.NewScript(head + redisconn.Clock + `
 local held = redis.call('ZCOUNT', taken, '(' .. string.format('%.0f', now), '+inf')
 return {redis.call('ZCARD', queue) + redis.call('ZCARD', taken) - held, held}`)
 )

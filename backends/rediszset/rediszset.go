@@ -71,7 +71,6 @@ type zset struct {
 	delay time.Duration
 	claim time.Duration
 	batch int
-	caps  queue.Capabilities
 }
 
 // Open opens the queue that u names. It verifies that the server answers and
@@ -92,7 +91,7 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		return nil, err
 	}
 	q.key = "zset:{" + q.Name + "}"
-	q.caps = queue.Capabilities{
+	q.Caps = queue.Capabilities{
 		Guarantee:     queue.AtLeastOnce,
 		Confirm:       q.Facts.Confirm(),
 		AckConfirmed:  true,
@@ -115,9 +114,6 @@ func (q *zset) keys() []string {
 
 func (q *zset) bell() string { return q.key + ":bell" }
 
-// Capabilities implements queue.Queue.
-func (q *zset) Capabilities() queue.Capabilities { return q.caps }
-
 // delayOf is the delay of one message.
 func (q *zset) delayOf(m queue.Message) (time.Duration, error) {
 	text, ok := m.Headers[Header]
@@ -133,32 +129,17 @@ func (q *zset) delayOf(m queue.Message) (time.Duration, error) {
 
 // Publisher implements queue.Queue.
 func (q *zset) Publisher(ctx context.Context) (queue.Publisher, error) {
-	p, err := redisconn.NewPublisher(ctx, q.Base, q.encode, func(d delayed) int { return redisconn.ValueSize(d.value) }, q.add)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return redisconn.NewPublisher(ctx, q.Base, q.encode, func(d delayed) int { return redisconn.ValueSize(d.value) }, q.add)
 }
 
 // Consumer implements queue.Queue.
 func (q *zset) Consumer(ctx context.Context) (queue.Consumer, error) {
-	h, err := redisconn.NewHolder(ctx, q.Base, &consumer{q: q}, time.Hour) // there is nothing to tend
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
+	return redisconn.NewHolder(ctx, q.Base, &consumer{q: q}, time.Hour) // there is nothing to tend
 }
 
 // Backlog implements queue.Backlogger. What is delayed waits, too.
 func (q *zset) Backlog(ctx context.Context) (queue.Backlog, error) {
-	n, err := countScript.Run(ctx, q.Control, q.keys()).Int64Slice()
-	if err == nil && len(n) != 2 {
-		err = fmt.Errorf("%d answers, want 2", len(n))
-	}
-	if err != nil {
-		return queue.Backlog{}, q.Wrap("count the backlog", err)
-	}
-	return queue.Backlog{Ready: n[0], InFlight: n[1], Dead: -1}, nil
+	return q.Counts(ctx, countScript, q.keys()...)
 }
 
 // Delete implements queue.Queue.

@@ -32,6 +32,21 @@ type Taken struct {
 	message queue.Message
 }
 
+// Tokens are the arguments of a script that settles.
+func Tokens(ts []*Taken) []any {
+	args := make([]any, len(ts))
+	for i := range ts {
+		args[i] = &ts[i].Token // a pointer needs no allocation of its own
+	}
+	return args
+}
+
+// Clock is Lua: now, in ms by the server's clock, which all leases run by.
+const Clock = `
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+`
+
 // Held is how one queue takes, settles and gives back. The server's errors are
 // returned as they are; the Holder wraps them.
 type Held interface {
@@ -74,7 +89,7 @@ type Holder struct {
 const holderLimit = 1000
 
 // NewHolder opens a consumer of the queue that tends so often.
-func NewHolder(ctx context.Context, b *Base, held Held, tend time.Duration) (*Holder, error) {
+func NewHolder(ctx context.Context, b *Base, held Held, tend time.Duration) (queue.Consumer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -138,6 +153,18 @@ func (h *Holder) Flags(ctx context.Context, n int, s *redis.Script, keys []strin
 		flags[i] = flag > 0
 	}
 	return flags, nil
+}
+
+// Counts counts by a script what waits, and what consumers have taken.
+func (b *Base) Counts(ctx context.Context, s *redis.Script, keys ...string) (queue.Backlog, error) {
+	n, err := s.Run(ctx, b.Control, keys).Int64Slice()
+	if err == nil && len(n) != 2 {
+		err = fmt.Errorf("%d answers, want 2", len(n))
+	}
+	if err != nil {
+		return queue.Backlog{}, b.Wrap("count the backlog", err)
+	}
+	return queue.Backlog{Ready: n[0], InFlight: n[1], Dead: -1}, nil
 }
 
 // Hand counts the tokens of what was taken and is not settled.

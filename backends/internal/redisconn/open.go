@@ -18,7 +18,8 @@ type Base struct {
 	Server
 	Control  *redis.Client // for what is done now and then
 	Facts    Facts
-	Name     string // the parameter queue
+	Name     string             // the parameter queue
+	Caps     queue.Capabilities // the queue's Open sets them
 	Children driver.Children
 
 	kind     string
@@ -46,11 +47,20 @@ func Open(ctx context.Context, kind string, u *url.URL, p *params.Params) (*Base
 
 // NewPublisher opens a publisher of the queue, of messages encoded so.
 func NewPublisher[T any](ctx context.Context, b *Base, encode func([]queue.Message) []T, size func(T) int,
-	send func(ctx context.Context, c *redis.Client, items []T, results []Sent)) (*Publisher[T], error) {
+	send func(ctx context.Context, c *redis.Client, items []T, results []Sent)) (queue.Publisher, error) {
+	p, err := open(ctx, b, encode, size, send)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func open[T any](ctx context.Context, b *Base, encode func([]queue.Message) []T, size func(T) int,
+	send func(ctx context.Context, c *redis.Client, items []T, results []Sent)) (*publisher[T], error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	p := &Publisher[T]{encode: encode, client: b.Client(2), children: &b.Children}
+	p := &publisher[T]{encode: encode, client: b.Client(2), children: &b.Children}
 	// No caller's context: the round trip is everybody's. The client's timeouts
 	// bound it.
 	ctx = context.Background()
@@ -65,6 +75,18 @@ func NewPublisher[T any](ctx context.Context, b *Base, encode func([]queue.Messa
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// Capabilities implements queue.Queue.
+func (b *Base) Capabilities() queue.Capabilities { return b.Caps }
+
+// Needs is an error where the server is older than major, and none where it does
+// not tell its version.
+func (b *Base) Needs(major int, what string) error {
+	if b.Facts.Version == "" || b.Facts.major() >= major {
+		return nil
+	}
+	return fmt.Errorf("%s needs Redis %d or later, the server is %s", what, major, b.Facts.Version)
 }
 
 // Wrap is the error of an operation of the queue.

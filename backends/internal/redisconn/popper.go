@@ -32,7 +32,7 @@ type Popper struct {
 
 // NewPopper opens a consumer of the queue. pop takes at most so many values off
 // their lists; it returns after about Block at the latest, and may return none.
-func NewPopper(ctx context.Context, b *Base, pop func(p *Popper, most int) ([]Popped, error)) (*Popper, error) {
+func NewPopper(ctx context.Context, b *Base, pop func(p *Popper, most int) ([]Popped, error)) (queue.Consumer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -68,15 +68,23 @@ func (p *Popper) Receive(ctx context.Context, max int) ([]*queue.Delivery, error
 	for i := range got {
 		values[i] = got[i].Value
 	}
+	return Deliver(p.puller, values, func(n int, err error) error {
+		return p.base.Wrap("receive", fmt.Errorf("dropped %d values of the queue %s: %w", n, p.base.Name, err))
+	})
+}
+
+// Deliver makes deliveries of values that were pulled, and are nowhere else. Those
+// that are no messages are an error: of the next Receive, or of this one when there
+// is nothing else.
+func Deliver[T any](p *driver.Puller[T], values []string, dropped func(n int, err error) error) ([]*queue.Delivery, error) {
 	ds, foreign, err := envelope.Deliveries(values)
 	if foreign == 0 {
 		return ds, nil
 	}
-	err = p.base.Wrap("receive", fmt.Errorf("dropped %d values of the queue %s: %w", foreign, p.base.Name, err))
-	if len(ds) == 0 {
+	if err = dropped(foreign, err); len(ds) == 0 {
 		return nil, err
 	}
-	p.puller.Fail(err)
+	p.Fail(err)
 	return ds, nil
 }
 

@@ -20,10 +20,10 @@ type Sent struct {
 	Receivers int64 // Pub/Sub only
 }
 
-// Publisher is the publisher of every Redis queue; they differ in how a message
+// publisher is the publisher of every Redis queue; they differ in how a message
 // is put into a command and how commands are sent. It implements
 // queue.Publisher.
-type Publisher[T any] struct {
+type publisher[T any] struct {
 	encode   func([]queue.Message) []T
 	client   *redis.Client // its own, which Close closes
 	shared   *driver.Coalescer[T, Sent]
@@ -36,16 +36,29 @@ type Publisher[T any] struct {
 const closePatience = 5 * time.Second
 
 // Publish implements queue.Publisher.
-func (p *Publisher[T]) Publish(ctx context.Context, msgs ...queue.Message) error {
+func (p *publisher[T]) Publish(ctx context.Context, msgs ...queue.Message) error {
 	_, err := p.publish(ctx, msgs)
 	return err
 }
 
-// Counted is Publish, with the receivers of each message. It is not called
-// PublishCounted, or every Redis queue would claim to be a
-// queue.ReceiverCounter, and say that nobody heard what it stores.
-func (p *Publisher[T]) Counted(ctx context.Context, msgs ...queue.Message) ([]int64, error) {
-	sent, err := p.publish(ctx, msgs)
+// NewCounted is NewPublisher, of a queue.ReceiverCounter. Not every Redis queue may
+// claim to be one: it would say that nobody heard what is stored.
+func NewCounted[T any](ctx context.Context, b *Base, encode func([]queue.Message) []T, size func(T) int,
+	send func(ctx context.Context, c *redis.Client, items []T, results []Sent)) (queue.Publisher, error) {
+	p, err := open(ctx, b, encode, size, send)
+	if err != nil {
+		return nil, err
+	}
+	return counted[T]{p}, nil
+}
+
+type counted[T any] struct{ *publisher[T] }
+
+var _ queue.ReceiverCounter = counted[int]{}
+
+// PublishCounted implements queue.ReceiverCounter.
+func (c counted[T]) PublishCounted(ctx context.Context, msgs ...queue.Message) ([]int64, error) {
+	sent, err := c.publish(ctx, msgs)
 	receivers := make([]int64, len(msgs))
 	for i := range sent {
 		receivers[i] = sent[i].Receivers
@@ -53,7 +66,7 @@ func (p *Publisher[T]) Counted(ctx context.Context, msgs ...queue.Message) ([]in
 	return receivers, err
 }
 
-func (p *Publisher[T]) publish(ctx context.Context, msgs []queue.Message) ([]Sent, error) {
+func (p *publisher[T]) publish(ctx context.Context, msgs []queue.Message) ([]Sent, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -78,7 +91,7 @@ func outcomeOf(s Sent) (queue.Outcome, error) {
 }
 
 // Close implements queue.Publisher.
-func (p *Publisher[T]) Close() error {
+func (p *publisher[T]) Close() error {
 	p.once.Do(func() {
 		p.shared.Close(closePatience)
 		if err := p.client.Close(); err != nil {

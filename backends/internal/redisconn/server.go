@@ -150,8 +150,8 @@ func (f Facts) Confirm() queue.Confirm {
 	return queue.ConfirmMemory
 }
 
-// Major is the first number of the version, 0 where it is not told.
-func (f Facts) Major() int {
+// major is the first number of the version, 0 where it is not told.
+func (f Facts) major() int {
 	major, _, _ := strings.Cut(f.Version, ".")
 	n, _ := strconv.Atoi(major) // 0 is what not told means
 	return n
@@ -239,6 +239,19 @@ func isTimeout(err error) bool {
 func IsReply(err error) bool {
 	var re redis.Error
 	return errors.As(err, &re)
+}
+
+// NoSuchKey reports whether err is the server's answer that a key is not there.
+func NoSuchKey(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "ERR no such key")
+}
+
+// NoGroup reports whether err is the server's answer that a stream or its group is
+// not there. It has two texts: a reader that is blocked when the key goes gets
+// another error than one that comes after.
+func NoGroup(err error) bool {
+	s := err.Error()
+	return strings.HasPrefix(s, "NOGROUP") || strings.HasPrefix(s, "UNBLOCKED") || strings.Contains(s, " NOGROUP ")
 }
 
 // Outcome is what became of a write whose command ended with err.
