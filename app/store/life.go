@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -150,6 +151,22 @@ func (s *Store) ToGiveBack(ctx context.Context, again time.Duration, limit int) 
 		units[i] = HeldUnit{Order: r.Order.order(), Cool: r.Cool}
 	}
 	return units, nil
+}
+
+// HeldBy returns the orders that have the units which the reservations asked for:
+// those of the same buyers, each the same one of what a buyer may have.
+func (s *Store) HeldBy(ctx context.Context, rs ...sale.Reservation) ([]sale.Order, error) {
+	if len(rs) == 0 {
+		return nil, nil
+	}
+	args := make([]any, 0, 3*len(rs))
+	for _, r := range rs {
+		args = append(args, int64(r.VoucherID), r.UserID, int64(r.Nth))
+	}
+	which := strings.TrimSuffix(strings.Repeat("(voucher_id = ? AND user_id = ? AND nth = ?) OR ", len(rs)), " OR ")
+	var rows []orderRow
+	err := s.read.WithContext(ctx).Where("status IN ?", held()).Where(which, args...).Find(&rows).Error
+	return orders(rows), wrap("look for the orders of buyers", err)
 }
 
 // GiveBackSoon makes orders due again that ToGiveBack returned.

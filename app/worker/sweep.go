@@ -18,6 +18,7 @@ type SweepStore interface {
 	ToGiveBack(ctx context.Context, again time.Duration, max int) ([]store.HeldUnit, error)
 	GiveBackSoon(ctx context.Context, ids ...sale.ID) error
 	GivenBack(ctx context.Context, ids ...sale.ID) error
+	HeldBy(ctx context.Context, rs ...sale.Reservation) ([]sale.Order, error)
 	ToReplay(ctx context.Context, max int) ([]sale.DeadLetter, error)
 	EndReplay(ctx context.Context, message string, to sale.LetterState) error
 }
@@ -114,6 +115,7 @@ func (s *Sweep) giveBack(ctx context.Context) error {
 			return err
 		}
 		var done, failed []sale.ID
+		var asked []sale.Reservation
 		var errs error
 		for _, u := range units {
 			if errs != nil { // a gate that is away takes its time to say so
@@ -121,17 +123,32 @@ func (s *Sweep) giveBack(ctx context.Context) error {
 				continue
 			}
 			released, err := s.Gate.Release(ctx, u.Reservation)
-			switch {
-			case err != nil:
+			if err != nil {
 				errs, failed = err, append(failed, u.OrderID)
-			case u.Cool && !released:
+				continue
+			}
+			asked = append(asked, u.Reservation)
+			if u.Cool && !released {
 				done = append(done, u.OrderID)
 			}
+		}
+		if err := s.settleNext(ctx, asked); err != nil {
+			return errors.Join(errs, err)
 		}
 		if err := errors.Join(errs, s.Store.GivenBack(ctx, done...), s.Store.GiveBackSoon(ctx, failed...)); err != nil || len(units) < sweepBatch {
 			return err
 		}
 	}
+}
+
+// settleNext puts the gate right where it was told too late that an order is
+// confirmed, and forgot the buyer's next one for it.
+func (s *Sweep) settleNext(ctx context.Context, closed []sale.Reservation) error {
+	next, err := s.Store.HeldBy(ctx, closed...)
+	if err != nil {
+		return err
+	}
+	return tell(ctx, s.Gate, next)
 }
 
 func (s *Sweep) replay(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(poisonedDir); dir != "" {
+		if err := workUntilDead(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1"))
 }
 
@@ -48,6 +56,15 @@ type faulty struct {
 	mu    sync.Mutex
 	fail  func([]sale.Reservation) error
 	calls int
+
+	noGiveUp bool // GiveUp fails
+}
+
+func (f *faulty) GiveUp(ctx context.Context, r sale.Reservation, message string, body []byte, reason, cause string) (sale.Order, error) {
+	if f.noGiveUp {
+		return sale.Order{}, errors.New("cannot be failed")
+	}
+	return f.Store.GiveUp(ctx, r, message, body, reason, cause)
 }
 
 func (f *faulty) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decision, error) {
