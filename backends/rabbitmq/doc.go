@@ -84,6 +84,8 @@
 //	window           most unconfirmed messages on one channel, 1 to 1000; default 500
 //	channels         channels of one publisher, 1 to 16; default 2. A key always uses the same one
 //	confirm-timeout  longest wait of one Publish, 10ms to 10m; what is unconfirmed then is unknown; default 10s
+//	heartbeat        1s to 10m in whole seconds: a side that hears nothing for two of them gives the
+//	                 connection up; default 10s, and never more than the broker's own
 //	settle           how long Open waits after it has created the group's queue, see Crash behaviour;
 //	                 default 2s, and 0s unless messages are persistent and confirmed
 //	preset           latency (prefetch=16) or throughput (prefetch=1000, window=1000); explicit parameters win
@@ -95,8 +97,10 @@
 // # Crash behaviour
 //
 // A consumer that dies gives back all that it held, within milliseconds of the
-// reset; behind a black hole only after the heartbeats failed, about 30 s.
-// Whoever holds such a delivery handles a message that another one gets again.
+// reset; behind a black hole only after two heartbeats failed, 20 to 30 s.
+// Whoever holds such a delivery handles a message that another one gets again. A
+// process that itself stood still for more than two heartbeats hangs up before it
+// says anything else, so that its late ack is ErrLeaseLost and never nil.
 //
 // A broker that is killed keeps persistent, confirmed messages. Up to RabbitMQ
 // 3.10 a classic queue syncs to disk before it confirms, as a quorum queue always

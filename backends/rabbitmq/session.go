@@ -19,6 +19,8 @@ type target struct {
 	addr  string   // of all nodes, for people
 	user  string
 	vhost string
+	// heartbeat is how often at least each side says something, in whole seconds.
+	heartbeat time.Duration
 }
 
 func parseTarget(u *url.URL) (target, error) {
@@ -71,8 +73,9 @@ func (t target) dial(ctx context.Context, purpose string) (s *session, err error
 func (t target) dialNode(ctx context.Context, node, purpose string) (*session, error) {
 	s := &session{done: make(chan struct{})}
 	interrupted := func() bool { return ctx.Err() != nil }
+	var a *attentive
 	conn, err := amqp.DialConfig(node, amqp.Config{
-		Heartbeat:  10 * time.Second,
+		Heartbeat:  t.heartbeat,
 		Properties: amqp.Table{"product": "queuelab", "connection_name": "queuelab " + purpose},
 		Dial: func(network, addr string) (net.Conn, error) {
 			sock, err := (&net.Dialer{}).DialContext(ctx, network, addr)
@@ -83,7 +86,8 @@ func (t target) dialNode(ctx context.Context, node, purpose string) (*session, e
 			// Nothing in the library's log-in looks at ctx.
 			stop := context.AfterFunc(ctx, func() { sock.Close() })
 			interrupted = func() bool { return !stop() }
-			return sock, nil
+			a = newAttentive(sock)
+			return a, nil
 		},
 	})
 	switch {
@@ -96,6 +100,7 @@ func (t target) dialNode(ctx context.Context, node, purpose string) (*session, e
 		return nil, t.explain(err)
 	}
 	s.conn = conn
+	a.watch(conn.Config.Heartbeat) // the broker may want it shorter
 	open := make(chan struct{})
 	close(open)
 	s.gate.Store(&open)

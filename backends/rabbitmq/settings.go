@@ -64,6 +64,7 @@ func parse(u *url.URL) (config, error) {
 	c.overflow = p.OneOf("overflow", amqp.QueueOverflowDropHead, amqp.QueueOverflowRejectPublish)
 	c.queue = c.exchange + "." + p.Name("group", "workers")
 	routeErr := c.parseRoute(p)
+	heartbeat := p.Duration("heartbeat", 10*time.Second, time.Second, 10*time.Minute)
 	settle := time.Duration(0)
 	if c.persistent && c.confirm {
 		settle = settleTime
@@ -81,6 +82,8 @@ func parse(u *url.URL) (config, error) {
 		return config{}, fmt.Errorf("queue and group together are %d bytes: RabbitMQ allows %d", len(c.queue), maxShort)
 	case c.kind == "quorum" && !c.persistent:
 		return config{}, errors.New("persistent=false has no meaning with type=quorum, which stores every message: leave it out, or use type=classic")
+	case heartbeat%time.Second != 0:
+		return config{}, fmt.Errorf("parameter heartbeat=%v: AMQP counts them in whole seconds", heartbeat)
 	case c.mandatory && !c.confirm:
 		return config{}, errors.New("mandatory=true needs confirm=true: nobody would wait for what comes back")
 	case c.members > 0 && c.kind != "quorum":
@@ -92,6 +95,7 @@ func parse(u *url.URL) (config, error) {
 	}
 	var err error
 	c.target, err = parseTarget(u)
+	c.heartbeat = heartbeat
 	return c, err
 }
 

@@ -80,6 +80,11 @@ func readBack(ctx context.Context, s Scene) error {
 	if _, err := s.Start(ctx, Role{Consumer: &Consumer{}}); err != nil {
 		return err
 	}
+	return readOn(ctx, s)
+}
+
+// readOn is readBack with a consumer that reads already.
+func readOn(ctx context.Context, s Scene) error {
 	s.Healed()
 	probe, err := s.Probe(ctx)
 	if err != nil {

@@ -205,6 +205,9 @@ type Facts struct {
 	Events int64 // single events injected, such as replies cut off
 	Over   int64 // messages beyond what a limit holds
 	Copies int64 // consumers that each get everything
+	// Unusable is the messages that were accepted by a queue that never came back,
+	// though its broker did.
+	Unusable int64
 	// DirtyBytes were written and not synced when the power went; a trial with
 	// none says nothing about power.
 	DirtyBytes int64
@@ -231,6 +234,7 @@ func (f *Facts) Add(g Facts) {
 	f.Events += g.Events
 	f.Over += g.Over
 	f.Copies = max(f.Copies, g.Copies)
+	f.Unusable += g.Unusable
 	f.DirtyBytes += g.DirtyBytes
 	f.CrashLost += g.CrashLost
 	f.CrashUnknown += g.CrashUnknown

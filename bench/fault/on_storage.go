@@ -99,19 +99,57 @@ func standing(ctx context.Context, s Scene) (n int64, err error) {
 	return n, errors.Join(err, asked)
 }
 
-// queueRestarted starts the broker again and reads back what it has, once the
-// queue can be looked into. A queue that does not come back is no loss of
-// messages, and is not counted as one.
+// queueRestarted starts the broker again and reads back what it has.
 func queueRestarted(ctx context.Context, s Scene) error {
 	if err := s.Broker().Restart(ctx); err != nil {
 		return fmt.Errorf("restart the broker: %w", err)
 	}
+	return queueReadBack(ctx, s)
+}
+
+// queueReadBack reads back what a restarted broker has, once the queue can be
+// looked into. One that cannot is no loss of messages, and not counted as one; but
+// one that is there and lets no consumer in has lost them all, until somebody
+// repairs it by hand: RabbitMQ 3.10 writes the file that a quorum queue is started
+// from anew when its log fails, and on a full disk that leaves an empty one.
+func queueReadBack(ctx context.Context, s Scene) error {
 	if _, err := standing(ctx, s); err != nil {
 		s.Invalid("the queue did not come back: %v", err)
 		return ctx.Err()
 	}
-	return readBack(ctx, s)
+	var failed, refused error // what the process says, and what the queue says itself
+	err := until(ctx, usableWithin, time.Second/2, "a consumer to be let in", func() (bool, error) {
+		if _, failed = s.Start(ctx, Role{Consumer: &Consumer{}}); failed == nil {
+			return true, nil
+		}
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		var c queue.Consumer
+		if c, refused = s.Queue().Consumer(short); refused == nil {
+			_ = c.Close() // it took nothing
+		}
+		return false, nil
+	})
+	switch {
+	case err == nil:
+		return readOn(ctx, s)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case refused == nil:
+		return fmt.Errorf("the queue lets consumers in, and the lab's does not start: %w", failed)
+	}
+	accepted, err := s.Accepted()
+	if err != nil {
+		return err
+	}
+	s.Facts().Unusable = accepted
+	s.Note("the broker is back and the queue is not: it let no consumer in for %v (%v)", usableWithin, refused)
+	s.Healed()
+	return s.Finish(ctx)
 }
+
+// usableWithin is how long a queue that can be looked into may refuse consumers.
+const usableWithin = 20 * time.Second
 
 // until waits for a fact.
 func until(ctx context.Context, atMost, every time.Duration, what string, holds func() (bool, error)) error {

@@ -91,11 +91,7 @@ func losePower(ctx context.Context, s Scene) (err error) {
 		s.Invalid("the broker did not come back from a power loss: %v", err)
 		return nil
 	}
-	if _, err := standing(ctx, s); err != nil {
-		s.Invalid("the queue did not come back from a power loss: %v", err)
-		return ctx.Err()
-	}
-	return readBack(ctx, s)
+	return queueReadBack(ctx, s)
 }
 
 // killLoss reads the image of the killed process.

@@ -32,6 +32,10 @@ func TestFaultsOfProcessesHappenInTheirOrder(t *testing.T) {
 			"start victim consumer", "start producer", "produce", "10 delivered",
 			"asked", "victim consumer: stopped (signal)", "confirmed", "start consumer", "3.5s", "victim consumer: continued", "healed", "finish 1", "victim consumer: continued",
 		}},
+		{ZombieConsumer(), func(s *stage) { s.target.Scheme = "amqp" }, []string{ // whose heartbeats decide
+			"start victim consumer", "start producer", "produce", "10 delivered",
+			"asked", "victim consumer: stopped (signal)", "confirmed", "start consumer", "5s", "victim consumer: continued", "healed", "finish 1", "victim consumer: continued",
+		}},
 		{ZombieConsumer(), func(s *stage) { s.target.Caps.Broadcast = true }, []string{
 			"start victim consumer", "start producer", "produce", "10 delivered",
 			"asked", "victim consumer: stopped (signal)", "confirmed", "2s", "victim consumer: continued", "healed", "finish 1", "victim consumer: continued",

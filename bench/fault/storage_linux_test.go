@@ -11,6 +11,7 @@ import (
 	"queuelab/backends"
 	"queuelab/bench/broker"
 	"queuelab/bench/broker/brokertest"
+	"queuelab/bench/ledger"
 	"queuelab/queue"
 )
 
@@ -79,6 +80,8 @@ func (s *diskStage) holds(t *testing.T) int64 {
 func TestPowerLossTellsBothVerdictsOfOneInstant(t *testing.T) {
 	t.Parallel()
 	s := newDiskStage(t, "aof-no")
+	var asked, confirmed int64
+	s.asked, s.confirmed = func() { asked = ledger.Now() }, func() { confirmed = ledger.Now() }
 	if err := PowerLoss().Run(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +93,9 @@ func TestPowerLossTellsBothVerdictsOfOneInstant(t *testing.T) {
 	}
 	if s.facts.CrashLost != 0 || s.facts.DirtyBytes == 0 || s.facts.Window < 1000 {
 		t.Errorf("got %+v, want nothing lost by a mere kill, dirty bytes, and a window back to the settle", s.facts)
+	}
+	if s.struckAt < asked || s.struckAt >= confirmed {
+		t.Errorf("got %d as the instant of the cut, want it between the question, %d, and the death of the last process, %d", s.struckAt, asked, confirmed)
 	}
 	if !strings.Contains(strings.Join(s.story, "|"), "asked|confirmed") || s.index("healed") < s.index("confirmed") {
 		t.Errorf("got the story %q, want it asked for, confirmed and healed", s.story)

@@ -7,9 +7,9 @@ import (
 )
 
 // ZombieConsumer stops a consumer with a message in hand for longer than its
-// lease, so that another takes over, and lets it go on: two handlers of one
-// message, and an ack that comes too late. A lease can fence the ack, never what
-// the handler does elsewhere.
+// lease, or on RabbitMQ than its heartbeats may stay away, so that another takes
+// over, and lets it go on: two handlers of one message, and an ack that comes too
+// late. A lease can fence the ack, never what the handler does elsewhere.
 func ZombieConsumer() Fault {
 	return Fault{
 		Name:    "zombie-consumer",
@@ -34,7 +34,15 @@ func zombie(ctx context.Context, s Scene) error {
 	// without a bound leaves all of them to the zombie.
 	const handle, most = 50 * time.Millisecond, 200
 	t := s.Target()
-	victim, err := s.Start(ctx, Role{Consumer: &Consumer{HandleDelay: handle}, Victim: true})
+	role := Role{Consumer: &Consumer{HandleDelay: handle}, Victim: true}
+	// Leases are looked at every half of one.
+	still := max(2*t.Lease+time.Second/2, 2*time.Second)
+	if t.Scheme == "amqp" {
+		// There is no lease: the connection is given up when it has been silent for
+		// two heartbeats, which the broker looks for once in each.
+		role.QueueURL, still = s.QueueURL("", "heartbeat=1s"), 5*time.Second
+	}
+	victim, err := s.Start(ctx, role)
 	if err != nil {
 		return err
 	}
@@ -58,8 +66,7 @@ func zombie(ctx context.Context, s Scene) error {
 			return err
 		}
 	}
-	// Leases are looked at every half of one.
-	if err := pass(ctx, max(2*t.Lease+time.Second/2, 2*time.Second)); err != nil {
+	if err := pass(ctx, still); err != nil {
 		return err
 	}
 	if err := victim.Signal(syscall.SIGCONT); err != nil {

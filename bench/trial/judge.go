@@ -73,7 +73,7 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := ledger.Input{Records: records, Effects: effects, FaultAt: t.struckAt, Confirm: t.caps.Confirm, KeyOf: load.Source{Keys: 1}.KeyOf}
+	in := t.input(records, effects)
 	if t.stranded {
 		in.Remaining = remaining(ledger.Account(in).LostIDs, t.left)
 	}
@@ -91,6 +91,12 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 	m.facts = t.gatherFacts(records)
 	if why := backwards(m.report.Lost, m.facts.CrashLost); why != "" {
 		m.invalid = append(m.invalid, why)
+	}
+	if late := lateAcks(records, t.victims); late > 0 && !t.caps.Broadcast {
+		m.notes = append(m.notes, fmt.Sprintf("%d late acks succeeded, of messages that another consumer had got meanwhile", late))
+		if scheme(t.spec.Setting.Backend) == "amqp" { // whose connection was closed before the other one got it
+			m.damage = fmt.Sprintf("%d late acks of a consumer that had been given up ended without an error", late)
+		}
 	}
 	if err := m.report.Conservation; err != nil {
 		m.invalid = append(m.invalid, "the ledger does not balance: "+err.Error())
@@ -110,6 +116,11 @@ func (t *crashTrial) judge(ctx context.Context) (*measured, error) {
 	}
 	m.settings, err = t.lab.effectiveSettings(ctx, t.broker, t.url)
 	return m, err
+}
+
+// input is what the verdicts are drawn from.
+func (t *crashTrial) input(records []ledger.Record, effects map[string]int) ledger.Input {
+	return ledger.Input{Records: records, Effects: effects, FaultAt: t.struckAt, Confirm: t.caps.Confirm, KeyOf: load.Source{Keys: 1}.KeyOf}
 }
 
 // backwards says that a power cut lost less than the mere kill of the same instant
