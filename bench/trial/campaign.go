@@ -125,26 +125,6 @@ func selectFaults(list string) ([]fault.Fault, error) {
 	return chosen, nil
 }
 
-// Estimate is how long the specs take, run width at a time where they can.
-func Estimate(specs []Spec, width int) time.Duration {
-	var alone, longest time.Duration
-	var beside []Spec
-	for _, s := range specs {
-		if s.alone() {
-			alone += s.estimate()
-		} else {
-			beside = append(beside, s)
-		}
-	}
-	var sum time.Duration
-	for _, lane := range lanes(beside) {
-		d := estimateAll(lane)
-		sum += d
-		longest = max(longest, d)
-	}
-	return alone + max(longest, sum/time.Duration(max(1, width)))
-}
-
 // TrialName names a trial of a result, as explain and replay take it.
 func TrialName(backend, setting, fault string, n int) string {
 	return fmt.Sprintf("%s/%s:%s:%d", backend, setting, fault, n)

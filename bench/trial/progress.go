@@ -19,21 +19,19 @@ type Progress struct {
 	w        io.Writer
 	bars     *mpb.Progress
 	bar      *mpb.Bar
-	began    time.Time
 	json     *json.Encoder // one line for each event; nil: words for people
 	cells    int
 	trials   int
-	finished int           // cells
-	total    time.Duration // estimated cost of all cells
-	done     time.Duration // estimated cost of the finished ones
+	finished int // cells
+	outlook  *outlook
+	width    int // trials at once
 	running  string
 }
 
 // NewProgress shows the progress over specs on w.
 func NewProgress(w io.Writer, terminal bool, specs []Spec) *Progress {
-	p := &Progress{w: w, began: time.Now(), cells: len(specs)}
+	p := &Progress{w: w, cells: len(specs), outlook: newOutlook(specs), width: 1}
 	for _, s := range specs {
-		p.total += s.estimate()
 		p.trials += s.Trials
 	}
 	if terminal {
@@ -51,18 +49,26 @@ func (p *Progress) status() string {
 	return fmt.Sprintf(" %s left  %s", p.left(), p.running)
 }
 
-// left scales the estimates by how they held so far.
+// left is the time that is left, in words; the lock is held.
 func (p *Progress) left() string {
-	if p.done == 0 {
-		return "~" + p.total.Round(10*time.Second).String()
+	d, to := p.outlook.time(p.width), time.Second
+	if d > 10*time.Minute {
+		to = time.Minute
 	}
-	pace := float64(time.Since(p.began)) / float64(p.done)
-	return "~" + time.Duration(pace*float64(p.total-p.done)).Round(time.Second).String()
+	return "~" + d.Round(to).String()
+}
+
+// beside tells how many trials run at once.
+func (p *Progress) beside(width int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.width = width
 }
 
 func (p *Progress) start(s Spec, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.outlook.start(s, time.Now())
 	p.running = fmt.Sprintf("%s %s %s", s.Setting, s.Test, s.Fault)
 	if s.Trials > 1 {
 		p.running += fmt.Sprintf(" %d/%d", n, s.Trials)
@@ -73,7 +79,7 @@ func (p *Progress) start(s Spec, n int) {
 // trial notes that one trial is over.
 func (p *Progress) trial(s Spec, o Outcome) {
 	p.mu.Lock()
-	p.done += s.estimate() / time.Duration(s.Trials)
+	p.outlook.trial(s, time.Now())
 	p.emit(ProgressEvent{Event: "trial", Cell: o.Backend + "/" + o.Setting + " " + o.Test + " " + o.Fault, Trial: o.Run.N, Run: &o.Run})
 	p.mu.Unlock()
 	if p.bar != nil {
@@ -84,7 +90,7 @@ func (p *Progress) trial(s Spec, o Outcome) {
 func (p *Progress) finish(s Spec, c Cell) {
 	p.mu.Lock()
 	p.finished++
-	p.done += s.estimate() / time.Duration(s.Trials) * time.Duration(s.Trials-len(c.Runs)) // those of a cell that was skipped
+	p.outlook.finish(s) // with what was skipped of it
 	p.emit(ProgressEvent{Event: "cell", Cell: cellName(s), Verdict: c.Verdict, Note: c.Note, Finished: p.finished, Of: p.cells})
 	line := fmt.Sprintf("[%d/%d, %s left] %s %s %s: %s", p.finished, p.cells, p.left(), s.Setting, s.Test, s.Fault, c.Verdict)
 	if c.Verdict == VerdictInvalid || c.Verdict == VerdictContradiction {

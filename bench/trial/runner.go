@@ -53,6 +53,7 @@ type cellRun struct {
 func (r *Runner) Run(ctx context.Context, specs []Spec) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	r.Progress.beside(r.Width)
 	for _, o := range r.Kept {
 		r.order = max(r.order, o.Run.Order)
 	}

@@ -284,26 +284,6 @@ func (s Spec) lane() string {
 	return strings.TrimSuffix(s.Setting.Broker+"/"+s.Setting.Conf+"/"+s.purpose(), "/")
 }
 
-// estimate is how long the cell takes, for the time left; measured once on two cores.
-func (s Spec) estimate() time.Duration {
-	one := 6 * time.Second
-	switch s.Test {
-	case TestLatency:
-		one = s.Load.Warmup + s.Load.Duration + 2*time.Second
-	case TestThroughput:
-		one = s.Load.Saturate + 2*time.Second
-	case TestSale:
-		one = 5 * time.Second
-	case TestSLO:
-		one = 10 * (sloWarmup + s.Load.dwell() + 2*time.Second)
-	default:
-		if s.scaling() {
-			one = time.Duration(len(scaleValues(s.Test))) * (s.Load.Saturate + 2*time.Second)
-		}
-	}
-	return one * time.Duration(s.Trials)
-}
-
 // lanes splits specs by lane, each in its own order.
 func lanes(specs []Spec) [][]Spec {
 	var names []string
