@@ -59,7 +59,7 @@ type mutant struct {
 }
 
 func mutants() []mutant {
-	return append(append(brokenQueues(), brokenBrokers()...), falseClaims()...)
+	return slices.Concat(brokenQueues(), brokenBrokers(), falseClaims(), brokenScripts())
 }
 
 // honestQueues must pass; without them a suite that always fails would be the
@@ -69,7 +69,10 @@ func honestQueues() []mutant {
 		h.Arrival = 5 * time.Second
 		return func() queuetest.Harness { return h }
 	}
-	ms := []mutant{{name: "honest memory", harness: patient(tamper(func() *tampered { return &tampered{} }))}}
+	ms := []mutant{
+		{name: "honest memory", harness: patient(tamper(func() *tampered { return &tampered{} }))},
+		{name: "honest scripts", harness: patient(scriptedHarness(func(*queue.Message) {}))},
+	}
 	for name, s := range shapes() {
 		if s.lease > 0 {
 			// On a machine under load a consumer may be kept from its work for longer

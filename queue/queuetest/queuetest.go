@@ -40,6 +40,9 @@ type Harness struct {
 	// lets the broker go on. Nil skips the cases that need it: they tell an
 	// answer of the broker from a successful write to a socket.
 	Freeze func(t testing.TB) (thaw func())
+	// Script runs a script on the queue's server that enqueues as it says, with
+	// these arguments. Nil: the queue is no queue.ScriptEnqueuer.
+	Script func(t testing.TB, how queue.ScriptEnqueue, args ...any) error
 	// Arrival bounds how long a message may take to reach a consumer that
 	// waits for it, and how long opening and closing may take. Default 15 s.
 	Arrival time.Duration
@@ -111,6 +114,7 @@ func everyCase() []testCase {
 	cs = append(cs, claimCases()...)
 	cs = append(cs, shareCases()...)
 	cs = append(cs, reachCases()...)
+	cs = append(cs, scriptCases()...)
 	return append(cs, faultCases()...)
 }
 

@@ -89,8 +89,8 @@ func (b Backend) Harness(server *broker.Broker, query string, redelivery time.Du
 			}
 			return q.Close()
 		},
-		Crash:      func(t testing.TB) { Crash(t, server) },
-		Freeze:     func(t testing.TB) func() { return Freeze(t, server) },
+		Crash:  func(t testing.TB) { Crash(t, server) },
+		Freeze: func(t testing.TB) func() { return Freeze(t, server) },
 		Script: func(t testing.TB, how queue.ScriptEnqueue, args ...any) error {
 			const script = "return redis.call('%s', KEYS[1], unpack(ARGV))"
 			return Client(t, server).Eval(t.Context(), fmt.Sprintf(script, how.Command), []string{how.Key}, args...).Err()
