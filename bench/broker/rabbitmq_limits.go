@@ -18,6 +18,7 @@ func rabbitLimits(ctx context.Context, node, dir string, env []string) map[strin
 	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
 	defer cancel()
 	got, err := askErlang(ctx, dir, env, node, `
+Say("net_ticktime", net_kernel, get_net_ticktime, []),
 Say("consumer_timeout", application, get_env, [rabbit, consumer_timeout]),
 Say("vm_memory_high_watermark", vm_memory_monitor, get_vm_memory_high_watermark, []),
 Say("vm_memory_limit_bytes", vm_memory_monitor, get_memory_limit, []),
