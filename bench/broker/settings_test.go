@@ -46,7 +46,7 @@ func TestRabbitMQTellsTheLimitsThatItApplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"disk_free_limit_bytes": "50000000", "vm_memory_high_watermark": "0.4", "consumer_timeout": "1800000"} {
+	for name, want := range map[string]string{"disk_free_limit_bytes": "50000000", "vm_memory_high_watermark": "0.4", "consumer_timeout": "1800000", "net_ticktime": "60"} {
 		if s[name] != want {
 			t.Errorf("got %s=%q, want %q", name, s[name], want)
 		}
