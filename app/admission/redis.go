@@ -14,6 +14,10 @@
 //	seckill:{VOUCHER}:due     zset    order by the time at which its mark was set, or is looked at again
 //	seckill:{VOUCHER}:keys    hash    order -> idempotency key of its click, until its unit is given back
 //
+// Where the script also puts messages into a queue of a cluster (see
+// Redis.EnqueueInto), the queue's hash tag takes the place of the voucher's, and
+// the keys are seckill:{QUEUE}:VOUCHER:sale and so on.
+//
 // stock is always the voucher's stock less the number of fields of buyers. Redis
 // must not evict keys (maxmemory-policy noeviction).
 package admission
@@ -32,6 +36,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"queuelab/app/sale"
+	"queuelab/queue"
 )
 
 var (
@@ -55,6 +60,8 @@ type Redis struct {
 	admit, settle, release, withdraw, stale, open *redis.Script
 	line                                          line
 	sold                                          soldOut
+	enqueue                                       *queue.ScriptEnqueue // nil: whoever clicks publishes
+	tag                                           string               // of all keys; "": each voucher has its own
 }
 
 // OpenRedis connects to redis://[user:password@]host:port/db and checks that
@@ -97,6 +104,9 @@ func NewRedis(client *redis.Client) *Redis {
 }
 
 func (g *Redis) key(voucher sale.ID, what string) string {
+	if g.tag != "" {
+		return "seckill:{" + g.tag + "}:" + voucher.String() + ":" + what
+	}
 	return "seckill:{" + voucher.String() + "}:" + what
 }
 

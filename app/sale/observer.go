@@ -7,7 +7,8 @@ import "time"
 type Observer interface {
 	// Admission: the gate answered a click, or failed ("error").
 	Admission(verdict string, took time.Duration)
-	// Publish: a message was handed to the queue; by is "click" or "rescan".
+	// Publish: a message was handed to the queue; by is "click",
+	// "admission", which did both, or "rescan".
 	Publish(outcome, by string, took time.Duration)
 	// Decided: an order became confirmed or failed, so long after the click.
 	Decided(o Order, after time.Duration)

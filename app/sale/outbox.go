@@ -15,6 +15,12 @@ type Outbox struct {
 	Observer  Observer
 }
 
+// Message is what a reservation is in the queue.
+func (r Reservation) Message() queue.Message {
+	id := r.OrderID.String()
+	return queue.Message{ID: id, Key: id, Body: r.Encode()}
+}
+
 // errUnheard: a broadcast that nobody heard is gone, whatever the broker said.
 var errUnheard = errors.New("no consumer heard the message")
 

@@ -78,14 +78,19 @@ func (s *Service) BuyOnce(ctx context.Context, user string, voucher ID, key stri
 		return 0, busy("no ids can be made at the moment", err)
 	}
 	r := Reservation{OrderID: order, VoucherID: voucher, UserID: user, AtMillis: time.Now().UnixMilli()}
+	began := time.Now()
 	a, err := s.click(ctx, Click{Reservation: r, Key: key})
 	if err != nil {
 		return 0, busy("the sale is busy, try again in a moment", err)
 	}
 	switch a.Verdict {
 	case Admitted:
-		if a.Order != order || a.Queued {
+		if a.Order != order {
 			return a.Order, nil
+		}
+		if a.Queued {
+			s.Observer.Publish(queue.Accepted.String(), "admission", time.Since(began))
+			return order, nil
 		}
 		r.Nth = a.Nth
 		return order, s.send(ctx, r)
