@@ -52,12 +52,13 @@ func (q *stream) Consumer(ctx context.Context) (queue.Consumer, error) {
 		news: make(chan *nats.Msg, 2*q.prefetch+64), // a full one would make the library drop messages
 	}
 	if c.asker, err = newAsker(l); err == nil {
-		if c.sub, err = l.ChanSubscribe(c.inbox, c.news); err == nil {
-			err = q.children.Add(c)
-		}
+		c.sub, err = l.ChanSubscribe(c.inbox, c.news)
 	}
 	if err != nil {
 		l.Close()
+		return nil, q.wrap(ctx, "consumer", err)
+	}
+	if err := q.children.Keep(c); err != nil {
 		return nil, q.wrap(ctx, "consumer", err)
 	}
 	return c, nil

@@ -32,12 +32,11 @@ func (q *stream) Publisher(ctx context.Context) (queue.Publisher, error) {
 		return nil, q.wrap(ctx, "publisher", err)
 	}
 	p := &publisher{q: q, link: l, life: driver.NewLife()}
-	p.asker, err = newAsker(l)
-	if err == nil {
-		err = q.children.Add(p)
-	}
-	if err != nil {
+	if p.asker, err = newAsker(l); err != nil {
 		return nil, errors.Join(err, p.Close())
+	}
+	if err := q.children.Keep(p); err != nil {
+		return nil, err
 	}
 	return p, nil
 }

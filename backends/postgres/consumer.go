@@ -53,8 +53,8 @@ func (q *table) Consumer(ctx context.Context) (queue.Consumer, error) {
 	}
 	c.puller = driver.NewPuller(c.read, c.unblock)
 	c.shared = driver.NewCoalescer(1000, func(settling) int { return 1 }, c.settleAll)
-	if err := q.children.Add(c); err != nil {
-		return nil, errors.Join(err, c.Close())
+	if err := q.children.Keep(c); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

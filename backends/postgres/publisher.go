@@ -40,8 +40,8 @@ func (q *table) Publisher(ctx context.Context) (queue.Publisher, error) {
 		return nil, err
 	}
 	p.shared = driver.NewCoalescer(q.pipeline, row.size, p.send)
-	if err := q.children.Add(p); err != nil {
-		return nil, errors.Join(err, p.Close())
+	if err := q.children.Keep(p); err != nil {
+		return nil, err
 	}
 	return p, nil
 }

@@ -38,8 +38,8 @@ func (q *bell) Consumer(ctx context.Context) (queue.Consumer, error) {
 	c := &consumer{q: q, client: q.Client(3), again: make(chan struct{}, 1)}
 	c.ear = newEar(q, c.client)
 	c.puller = driver.NewPuller(c.read, func() { driver.Signal(c.again) })
-	if err := q.Children.Add(c); err != nil {
-		return nil, errors.Join(err, c.Close())
+	if err := q.Children.Keep(c); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -94,21 +94,9 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 	}
 	q.pending = "doing:{" + q.Name + "}"
 	q.doing = q.pending + ":doing"
-	q.Caps = queue.Capabilities{
-		Guarantee:     queue.AtLeastOnce,
-		PopGap:        !q.atomic,
-		Confirm:       q.Facts.Confirm(),
-		AckConfirmed:  true,
-		Attempts:      queue.NotCounted,
-		Nack:          true,
-		OrderedPerKey: true,
-		Stored:        true,
-		Durable:       q.Facts.Durable(),
-		Shared:        true,
-		LeaseFenced:   q.atomic,
-	}
-	if q.atomic {
-		q.Caps.Attempts = queue.CountedByBroker
+	q.Caps = q.HeldMessages()
+	if !q.atomic {
+		q.Caps.PopGap, q.Caps.Attempts, q.Caps.LeaseFenced = true, queue.NotCounted, false
 	}
 	return q, nil
 }

@@ -82,18 +82,7 @@ func Open(ctx context.Context, u *url.URL) (queue.Queue, error) {
 		return nil, err
 	}
 	q.key = "list-reliable:{" + q.Name + "}"
-	q.Caps = queue.Capabilities{
-		Guarantee:     queue.AtLeastOnce,
-		Confirm:       q.Facts.Confirm(),
-		AckConfirmed:  true,
-		Attempts:      queue.CountedByBroker,
-		Nack:          true,
-		OrderedPerKey: true,
-		Stored:        true,
-		Durable:       q.Facts.Durable(),
-		Shared:        true,
-		LeaseFenced:   true,
-	}
+	q.Caps = q.HeldMessages()
 	return q, nil
 }
 

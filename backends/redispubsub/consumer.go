@@ -2,7 +2,6 @@ package redispubsub
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -82,19 +81,16 @@ func (q *pubsub) Consumer(ctx context.Context) (queue.Consumer, error) {
 		return nil, err
 	}
 	c := &consumer{q: q, client: q.Client(2), life: driver.NewLife(), arrived: make(chan struct{}, 1), done: make(chan struct{})}
-	err := q.Children.Add(c)
-	if err == nil {
-		var early []item
-		if early, err = c.subscribe(ctx); err != nil {
-			err = fmt.Errorf("redis-pubsub consumer: subscribe: %w", err)
+	err := q.Children.Keep(c, func() error {
+		early, err := c.subscribe(ctx)
+		if err != nil {
+			return fmt.Errorf("redis-pubsub consumer: subscribe: %w", err)
 		}
 		c.putAll(early)
-	}
-	if err == nil {
-		err = c.life.Go(c.listen)
-	}
+		return c.life.Go(c.listen)
+	})
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, err
 	}
 	return c, nil
 }

@@ -67,20 +67,12 @@ func (q *sharded) Consumer(ctx context.Context) (queue.Consumer, error) {
 	c.session = redisconn.NewSession(q.Server, c.client)
 	c.puller = driver.NewPuller(c.read, c.wakeReader)
 	c.acks = driver.NewCoalescer(1000, func(*entry) int { return 0 }, c.settle)
-	err := q.Children.Add(c)
-	if err == nil {
-		if err = q.ensureGroups(ctx, c.client); err == nil {
-			err = c.balance(ctx)
-		}
-		if err != nil {
-			err = q.Wrap("consumer", err)
-		}
-	}
-	if err == nil {
-		err = c.life.Go(c.keep)
-	}
+	err := q.Children.Keep(c,
+		func() error { return q.Wrap("consumer", q.ensureGroups(ctx, c.client)) },
+		func() error { return q.Wrap("consumer", c.balance(ctx)) },
+		func() error { return c.life.Go(c.keep) })
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, err
 	}
 	return c, nil
 }

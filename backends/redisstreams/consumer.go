@@ -77,20 +77,12 @@ func (q *streams) Consumer(ctx context.Context) (queue.Consumer, error) {
 	c.acks = driver.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opAck, es, errs) })
 	c.nacks = driver.NewCoalescer(scriptIDs, noSize, func(es []*entry, errs []error) { c.settle(opNack, es, errs) })
 
-	err := q.Children.Add(c)
-	if err == nil {
-		if err = q.ensureGroup(ctx, c.client); err == nil {
-			err = c.extend(ctx)
-		}
-		if err != nil {
-			err = q.Wrap("consumer", err)
-		}
-	}
-	if err == nil {
-		err = c.life.Go(c.keep)
-	}
+	err := q.Children.Keep(c,
+		func() error { return q.Wrap("consumer", q.ensureGroup(ctx, c.client)) },
+		func() error { return q.Wrap("consumer", c.extend(ctx)) },
+		func() error { return c.life.Go(c.keep) })
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, err
 	}
 	return c, nil
 }

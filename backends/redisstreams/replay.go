@@ -44,8 +44,8 @@ func (q *streams) Replay(ctx context.Context, from queue.From) (queue.Consumer, 
 	r := &replay{q: q, client: q.Client(2), shape: consumer{q: q}, last: after}
 	r.session = redisconn.NewSession(q.Server, r.client)
 	r.puller = driver.NewPuller(r.read, r.session.Unblock)
-	if err := q.Children.Add(r); err != nil {
-		return nil, errors.Join(err, r.Close())
+	if err := q.Children.Keep(r); err != nil {
+		return nil, err
 	}
 	return r, nil
 }

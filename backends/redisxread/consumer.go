@@ -50,15 +50,15 @@ func (q *xread) Consumer(ctx context.Context) (queue.Consumer, error) {
 	c.session = redisconn.NewSession(q.Server, c.client)
 	c.puller = driver.NewPuller(c.read, c.session.Unblock)
 	c.commits = driver.NewCoalescer(1000, func(struct{}) int { return 0 }, c.commit)
-	err := q.Children.Add(c)
-	if err == nil && q.tracked {
-		if c.last, err = q.place(ctx, c.client); err != nil {
-			err = q.Wrap("consumer", err)
+	err := q.Children.Keep(c, func() (err error) {
+		if q.tracked {
+			c.last, err = q.place(ctx, c.client)
+			c.done, c.saved = c.last, c.last
 		}
-		c.done, c.saved = c.last, c.last
-	}
+		return q.Wrap("consumer", err)
+	})
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, err
 	}
 	return c, nil
 }

@@ -15,8 +15,23 @@ type Children struct {
 	closed bool
 }
 
-// Add remembers a child until Remove. After CloseAll it is ErrClosed.
-func (c *Children) Add(child io.Closer) error {
+// Keep remembers a child until Remove, and has it start. Where that fails, or the
+// queue was closed before, the child is closed; after CloseAll the error is
+// ErrClosed.
+func (c *Children) Keep(child io.Closer, start ...func() error) error {
+	err := c.add(child)
+	for _, s := range start {
+		if err == nil {
+			err = s()
+		}
+	}
+	if err != nil {
+		return errors.Join(err, child.Close())
+	}
+	return nil
+}
+
+func (c *Children) add(child io.Closer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -27,15 +42,6 @@ func (c *Children) Add(child io.Closer) error {
 	}
 	c.open[child] = struct{}{}
 	return nil
-}
-
-// Keep is Add that closes what comes too late.
-func (c *Children) Keep(child io.Closer) error {
-	err := c.Add(child)
-	if err != nil {
-		_ = child.Close() // it has done nothing yet, and err says why it is closed
-	}
-	return err
 }
 
 // Remove forgets one that was closed.

@@ -2,13 +2,10 @@ package redisconn
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,52 +15,6 @@ import (
 	"queuelab/backends/internal/envelope"
 	"queuelab/queue"
 )
-
-// Taken is a message that a Holder has, and that the server remembers until it
-// is acked.
-type Taken struct {
-	Token   string // what the queue's scripts know it by
-	Lease   string // tells this taking from another of the same token, where that is needed
-	Value   string // as Envelopes made it
-	Attempt int    // 0: not counted
-
-	holder  *Holder
-	order   int // of taking
-	message queue.Message
-}
-
-// Tokens are the arguments of a script that settles.
-func Tokens(ts []*Taken) []any {
-	args := make([]any, len(ts))
-	for i := range ts {
-		args[i] = &ts[i].Token // a pointer needs no allocation of its own
-	}
-	return args
-}
-
-// Clock is Lua: now, in ms by the server's clock, which all leases run by.
-const Clock = `
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-`
-
-// Held is how one queue takes, settles and gives back. The server's errors are
-// returned as they are; the Holder wraps them.
-type Held interface {
-	// Take takes about so many, and more only where their replies were lost. It
-	// returns after about Block at the latest, and may return none. Only one call
-	// is under way.
-	Take(h *Holder, most int) ([]*Taken, error)
-	// Ack and Nack return for each whether it was still this consumer's.
-	Ack(ctx context.Context, h *Holder, ts []*Taken) ([]bool, error)
-	Nack(ctx context.Context, h *Holder, ts []*Taken) ([]bool, error)
-	// Tend is called before the first Take, and then every so often: it keeps
-	// leases, and gives back what the dead have left.
-	Tend(ctx context.Context, h *Holder) error
-	// Leave gives back all that the consumer has taken; ts are those it knows of,
-	// in the order in which they were taken.
-	Leave(ctx context.Context, h *Holder, ts []*Taken) error
-}
 
 // Holder is the consumer of every queue on lists and sets whose messages stay
 // with the server until they are acked. It implements queue.Consumer.
@@ -100,29 +51,13 @@ func NewHolder(ctx context.Context, b *Base, held Held, tend time.Duration) (que
 	h.acks = driver.NewCoalescer(holderLimit, size, func(ts []*Taken, errs []error) { h.settle("ack", held.Ack, ts, errs) })
 	h.nacks = driver.NewCoalescer(holderLimit, size, func(ts []*Taken, errs []error) { h.settle("nack", held.Nack, ts, errs) })
 
-	err := b.Children.Add(h)
-	if err == nil {
-		if err = held.Tend(ctx, h); err != nil {
-			err = b.Wrap("consumer", err)
-		}
-	}
-	if err == nil {
-		err = h.life.Go(func(ctx context.Context) { h.tend(ctx, tend) })
-	}
+	err := b.Children.Keep(h,
+		func() error { return b.Wrap("consumer", held.Tend(ctx, h)) },
+		func() error { return h.life.Go(func(ctx context.Context) { h.tend(ctx, tend) }) })
 	if err != nil {
-		return nil, errors.Join(err, h.Close())
+		return nil, err
 	}
 	return h, nil
-}
-
-// NewName is unique over hosts, processes and consumers, and tells a person
-// whose it is. It has no spaces.
-func NewName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "host"
-	}
-	return fmt.Sprintf("%s-%d-%s", strings.ReplaceAll(host, " ", "-"), os.Getpid(), strings.ToLower(rand.Text()[:8]))
 }
 
 // Do sends a command on the one connection that may block for Block.
@@ -153,18 +88,6 @@ func (h *Holder) Flags(ctx context.Context, n int, s *redis.Script, keys []strin
 		flags[i] = flag > 0
 	}
 	return flags, nil
-}
-
-// Counts counts by a script what waits, and what consumers have taken.
-func (b *Base) Counts(ctx context.Context, s *redis.Script, keys ...string) (queue.Backlog, error) {
-	n, err := s.Run(ctx, b.Control, keys).Int64Slice()
-	if err == nil && len(n) != 2 {
-		err = fmt.Errorf("%d answers, want 2", len(n))
-	}
-	if err != nil {
-		return queue.Backlog{}, b.Wrap("count the backlog", err)
-	}
-	return queue.Backlog{Ready: n[0], InFlight: n[1], Dead: -1}, nil
 }
 
 // Hand counts the tokens of what was taken and is not settled.

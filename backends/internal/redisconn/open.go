@@ -71,8 +71,8 @@ func open[T any](ctx context.Context, b *Base, encode func([]queue.Message) []T,
 	p.shared = driver.NewCoalescer(b.pipeline, size, func(items []T, results []Sent) {
 		send(ctx, p.client, items, results)
 	})
-	if err := b.Children.Add(p); err != nil {
-		return nil, errors.Join(err, p.Close())
+	if err := b.Children.Keep(p); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
@@ -89,8 +89,11 @@ func (b *Base) Needs(major int, what string) error {
 	return fmt.Errorf("%s needs Redis %d or later, the server is %s", what, major, b.Facts.Version)
 }
 
-// Wrap is the error of an operation of the queue.
+// Wrap is the error of an operation of the queue; nil for nil.
 func (b *Base) Wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, redis.ErrClosed) {
 		return queue.ErrClosed
 	}

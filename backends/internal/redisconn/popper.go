@@ -45,8 +45,8 @@ func NewPopper(ctx context.Context, b *Base, pop func(p *Popper, most int) ([]Po
 		}
 		return got, err
 	}, p.session.Unblock)
-	if err := b.Children.Add(p); err != nil {
-		return nil, errors.Join(err, p.Close())
+	if err := b.Children.Keep(p); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
