@@ -106,6 +106,30 @@ var gateCases = map[string]func(*testing.T, sale.Gate){
 		}
 		admit(t, g, reservation(v, 2, "u"), sale.AlreadyBought, 1)
 	},
+	"where more buyers are known than there are units a unit that comes back is nobody's": func(t *testing.T, g sale.Gate) {
+		v := open(2, nil)
+		load(t, g, v)
+		a, b, late, lost := reservation(v, 1, "a"), reservation(v, 2, "b"), reservation(v, 3, "c"), reservation(v, 4, "d")
+		admit(t, g, a, sale.Admitted, 1)
+		admit(t, g, b, sale.Admitted, 2)
+		if err := g.Settle(t.Context(), late, lost); err != nil {
+			t.Fatal(err)
+		}
+		wantLeft(t, g, v, 0)
+		if ok, err := g.Release(t.Context(), late); err != nil || !ok {
+			t.Fatalf("release: got %v, %v, want true", ok, err)
+		}
+		wantLeft(t, g, v, 0)
+		if kept, err := g.Withdraw(t.Context(), b); err != nil || kept {
+			t.Fatalf("withdraw: got %v, %v, want it given back", kept, err)
+		}
+		wantLeft(t, g, v, 0)
+		admit(t, g, reservation(v, 5, "e"), sale.SoldOut, 0)
+		if ok, err := g.Release(t.Context(), lost); err != nil || !ok {
+			t.Fatalf("release: got %v, %v, want true", ok, err)
+		}
+		wantLeft(t, g, v, 1)
+	},
 	"a confirmed order whose unit was given back takes it again": func(t *testing.T, g sale.Gate) {
 		v := open(2, nil)
 		load(t, g, v)

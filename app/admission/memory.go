@@ -152,7 +152,9 @@ func (v *voucher) release(r sale.Reservation) bool {
 	}
 	delete(v.buyers, field(r))
 	if v.loaded {
-		v.stock++
+		// More buyers may be known than there are units, where the gate learned of
+		// some too late: then this unit is one of those that nobody has.
+		v.stock = min(v.stock+1, max(0, v.units-int64(len(v.buyers))))
 	}
 	return true
 }

@@ -5,10 +5,15 @@
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 0 end
 local set = string.match(redis.call('HGET', KEYS[3], ARGV[2]) or '', '^(%d+)|')
 if not set or tonumber(redis.call('ZSCORE', KEYS[4], ARGV[2]) or '') ~= tonumber(set) then return 2 end
-local loaded = redis.call('HEXISTS', KEYS[1], 'stock')
+local sold = redis.call('HMGET', KEYS[1], 'stock', 'units')
 redis.call('HDEL', KEYS[3], ARGV[2])
 redis.call('ZREM', KEYS[4], ARGV[2])
 redis.call('HDEL', KEYS[5], ARGV[2])
 redis.call('HDEL', KEYS[2], ARGV[1])
-if loaded == 1 then redis.call('HINCRBY', KEYS[1], 'stock', 1) end
+-- As in release.lua.
+local stock, units = tonumber(sold[1] or ''), tonumber(sold[2] or '')
+if stock and units then
+  stock = math.min(stock + 1, math.max(0, units - redis.call('HLEN', KEYS[2])))
+  redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock))
+end
 return 1
