@@ -109,7 +109,7 @@ func (g group) answer(a *answer) {
 func (g group) choose(a *answer, kept []standing, proof map[*row]text) {
 	slices.SortStableFunc(kept, func(a, b standing) int {
 		if a.Ranked() != b.Ranked() {
-			return truth(b.Ranked()) - truth(a.Ranked())
+			return oneIf(b.Ranked()) - oneIf(a.Ranked())
 		}
 		if !a.Ranked() {
 			return 0

@@ -24,7 +24,7 @@ func remark(r *row, cells ...*viewCell) text {
 			if c.Noisy == "" {
 				continue
 			}
-			t = say("NOISY: {0}", quote(c.Noisy))
+			t = say("NOISY: {0}", harness(c.Noisy))
 		}
 		if len(all) == 0 || all[len(all)-1].String() != t.String() {
 			all = append(all, t)
@@ -90,7 +90,7 @@ func endToEndFields(c *viewCell) []field {
 func (f field) noisy(c *viewCell) field {
 	if c.Noisy != "" {
 		f.Text = say("{0}, NOISY", f.Text)
-		f.Sub = append(f.Sub, quote(c.Noisy))
+		f.Sub = append(f.Sub, harness(c.Noisy))
 	}
 	return f
 }

@@ -20,7 +20,7 @@ func (v *view) faultsGrid() grid {
 			}
 			verdict := verdictField(c).marked(c)
 			if !measured(c.Cell) {
-				g.Lines = append(g.Lines, line{Row: r, Cell: c, Fields: []field{words(faultTitle(f)), settingField(r), nothing(), nothing(), nothing(), nothing(), nothing(), nothing(), nothing(), verdict, words(quote(c.Note))}})
+				g.Lines = append(g.Lines, line{Row: r, Cell: c, Fields: []field{words(faultTitle(f)), settingField(r), nothing(), nothing(), nothing(), nothing(), nothing(), nothing(), nothing(), verdict, words(harness(c.Note))}})
 				continue
 			}
 			oldest, kill, expected, because := nothing(), nothing(), nothing(), text{}
@@ -34,7 +34,7 @@ func (v *view) faultsGrid() grid {
 				expected, because = words(expectedLost(c)), term(e.Why)
 			}
 			if c.Verdict != trial.VerdictAsExpected {
-				because = quote(c.Note)
+				because = harness(c.Note)
 			}
 			lossy, trials, _ := lossOf(c)
 			g.Lines = append(g.Lines, line{Row: r, Cell: c, Fields: []field{

@@ -89,24 +89,16 @@ func HTML(w io.Writer, result trial.Result) error {
 
 func (v *view) functions() template.FuncMap {
 	return template.FuncMap{
-		"say": say, "switchName": func() text { return pair("中文", "English") }, "colon": colon, "t": text.html, "st": text.svg, "attr": attr, "swap": swap, "term": term, "quote": quote, "group": func(p string) group { return group{Profile: p} },
+		"say": say, "switchName": switchName, "colon": colon, "t": text.html, "st": text.svg, "attr": attr, "swap": swap, "term": term, "quote": quote, "harness": harness, "group": func(p string) group { return group{Profile: p} },
 		"mark": func(c *viewCell) mark { return cellMark(c.Cell) }, "trouble": trouble, "bound": bound, "expectation": expectation, "basis": basis, "reasons": reasons,
 		"rowOf": v.rowOf, "facts": facts, "runs": runsGrid, "search": search, "join": strings.Join, "orDash": orDash, "settings": settings,
 	}
 }
 
 func (v *view) page(result trial.Result) (page, error) {
-	css, err := assets.ReadFile("assets/report.css")
+	css, js, err := look("assets/look.js", "assets/report.js", "assets/save.js")
 	if err != nil {
 		return page{}, err
-	}
-	var js []byte
-	for _, name := range []string{"assets/report.js", "assets/save.js"} {
-		data, err := assets.ReadFile(name)
-		if err != nil {
-			return page{}, err
-		}
-		js = append(js, data...)
 	}
 	var csv bytes.Buffer
 	if err := CSV(&csv, result); err != nil {
@@ -125,7 +117,7 @@ func (v *view) page(result trial.Result) (page, error) {
 		Latency: v.sections(v.latencyGrid()), Stages: v.sections(v.stagesGrid()), Throughput: v.sections(v.throughputGrid()), Rates: v.folded(v.promiseGrid(), v.ratesGrid()),
 		Scaling: v.folded(grid{}, v.scalingGrid()), Crash: v.sections(v.crashGrid()), Faults: v.faultsGrid(), Cost: v.sections(v.resourcesGrid()), Sale: v.sections(v.saleGrid()), Clicks: v.sections(v.clicksGrid()),
 		All: v.cellsGrid(), Cells: v.worstFirst(), Marks: append(marks(), knownLoss()), Meanings: meanings(), Bound: boundText(), Fewest: v.fewest(),
-		CSS: template.CSS(css), JS: template.JS(js), Data: template.JS(data),
+		CSS: css, JS: js, Data: template.JS(data),
 	}
 	p.draw(v)
 	for _, r := range v.rows {
@@ -151,6 +143,25 @@ func (v *view) page(result trial.Result) (page, error) {
 		}
 	}
 	return p, nil
+}
+
+func switchName() text { return pair("中文", "English") }
+
+// look is the style of every page, and the scripts of one.
+func look(scripts ...string) (template.CSS, template.JS, error) {
+	css, err := assets.ReadFile("assets/report.css")
+	if err != nil {
+		return "", "", err
+	}
+	var js []byte
+	for _, name := range scripts {
+		data, err := assets.ReadFile(name)
+		if err != nil {
+			return "", "", err
+		}
+		js = append(js, data...)
+	}
+	return template.CSS(css), template.JS(js), nil
 }
 
 // draw adds the pictures to the sections that have them.

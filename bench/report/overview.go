@@ -85,7 +85,7 @@ func (v *view) cellsGrid() grid {
 		if c.Sale != nil && measured(c.Cell) {
 			outcome = saleText(c, true, false).Text
 		}
-		fields = append(fields, words(expectLost), lost, words(expectAgain), again, words(from), words(or(because, outcome, quote(cmp.Or(reasons(c.Cell), c.Note)))))
+		fields = append(fields, words(expectLost), lost, words(expectAgain), again, words(from), words(or(because, outcome, harness(cmp.Or(reasons(c.Cell), c.Note)))))
 		g.Lines = append(g.Lines, line{Row: r, Cell: c, Fields: fields, Apart: r.Unranked()})
 	}
 	return g

@@ -111,12 +111,12 @@ func (g group) standings(m measure) []standing {
 		if m.HigherIsBetter {
 			order = -order
 		}
-		return cmp.Or(truth(b.Ranked())-truth(a.Ranked()), truth(b.Has)-truth(a.Has), cmp.Compare(a.First+a.Last, b.First+b.Last), order)
+		return cmp.Or(oneIf(b.Ranked())-oneIf(a.Ranked()), oneIf(b.Has)-oneIf(a.Has), cmp.Compare(a.First+a.Last, b.First+b.Last), order)
 	})
 	return all
 }
 
-func truth(b bool) int {
+func oneIf(b bool) int {
 	if b {
 		return 1
 	}
@@ -161,7 +161,7 @@ func (m measure) standing(r *row) standing {
 	case !ok:
 		s.Why = say("not measured")
 	case c.Noisy != "":
-		s.Why = say("too noisy to rank: {0}", quote(c.Noisy))
+		s.Why = say("too noisy to rank: {0}", harness(c.Noisy))
 	case i == nil:
 		s.Why = say("no spread between trials was recorded")
 	case i.N < fewestTrials:

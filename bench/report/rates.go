@@ -125,7 +125,7 @@ func rateSeries(c *viewCell, r *row, i int, key string, x, y axis) series {
 		d := dot{Class: "mark", Shape: shape(s.Class, at, up), Figure: v, X: px(at), Y: px(up), Hover: say("{0} at {1}: {2}", r.Setting(), raw(rate(q.Offered)), raw(v.String()))}
 		if !q.Kept {
 			d.Class, d.Shape = "broken", cross(at, up)
-			d.Hover = say("{0}, not kept: {1}", d.Hover, quote(q.Why))
+			d.Hover = say("{0}, not kept: {1}", d.Hover, harness(q.Why))
 		}
 		s.Dots = append(s.Dots, d)
 	}
@@ -151,7 +151,7 @@ func (v *view) promiseGrid() grid {
 			if c.SLO == nil || !measured(c.Cell) {
 				continue
 			}
-			fields := []field{settingField(r), {Text: quote(c.SLO.Promise)}, {Text: highest(c), Sort: c.SLO.HighestRate, HasNum: true, ID: c.ID}, nothing(), nothing(), nothing(), {Text: quote(c.SLO.Limit)}}
+			fields := []field{settingField(r), {Text: quote(c.SLO.Promise)}, {Text: highest(c), Sort: c.SLO.HighestRate, HasNum: true, ID: c.ID}, nothing(), nothing(), nothing(), {Text: harness(c.SLO.Limit)}}
 			for i, q := range c.SLO.Curve {
 				if q.Kept && q.Offered == c.SLO.HighestRate && q.LatencyMicros != nil {
 					copy(fields[3:6], rateFields(q, c.path("slo.curve["+strconv.Itoa(i)+"].latencyMicros.")))
@@ -189,7 +189,7 @@ func (v *view) ratesGrid() grid {
 				fields := []field{settingField(r), number(fig(asRate, q.Offered, at+"offered"), c.ID), number(fig(asRate, q.Achieved, at+"achieved"), ""), nothing(), nothing(), nothing(),
 					number(fig(asCount, q.Lost, at+"lost"), ""), {Text: say("✓ kept")}}
 				if !q.Kept {
-					fields[7] = field{Text: say("✗ not kept: {0}", quote(q.Why))}
+					fields[7] = field{Text: say("✗ not kept: {0}", harness(q.Why))}
 				}
 				if q.LatencyMicros != nil {
 					copy(fields[3:6], rateFields(q, at+"latencyMicros."))

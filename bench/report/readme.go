@@ -22,7 +22,7 @@ type language struct {
 	atLeast, atMost                                   string
 	floor, emulated, skipped, invalid                 string
 	legend                                            string
-	yes, no                                           string
+	yes, no, comma                                    string
 	capabilities                                      []string
 	words                                             map[string]string
 }
@@ -35,7 +35,7 @@ func english() language {
 		floor: "harness floor", emulated: "emulated", skipped: "skipped", invalid: "invalid",
 		legend: "Latency: open loop at the offered rate, from the due time. Held: closed loop. Killed: messages lost / delivered again, n valid trials. Sale: units sold / in stock.",
 		yes:    "yes", no: "-",
-		capabilities: []string{"setting", "guarantee", "confirmed by", "ack confirmed", "attempts", "delivers to", "groups", "nack", "ordered per key", "waits for consumers", "survives a killed broker", "shared between processes", "bounded", "lease fenced"},
+		capabilities: []string{"setting", "guarantee", "confirmed by", "a message goes to", "attempts", "survives a killed broker", "it can", "beware"}, comma: ", ",
 	}
 }
 
@@ -50,10 +50,13 @@ func chinese() language {
 		floor: "测试框架下限", emulated: "模拟", skipped: "跳过", invalid: "无效",
 		legend: "延迟：开环、按设定速率发送，从应发时刻算起。吞吐：闭环。杀死：丢失条数 / 重复投递条数，n 为有效试验次数。秒杀：售出 / 库存。",
 		yes:    "是", no: "-",
-		capabilities: []string{"配置", "投递保证", "由谁确认", "ack 有应答", "投递计数", "投递给", "消费组", "nack", "同键有序", "等待消费者", "服务器被杀后仍在", "跨进程共享", "有界", "租约防护"},
+		capabilities: []string{"配置", "投递保证", "由谁确认", "一条消息投给", "投递计数", "服务器被杀后仍在", "能够", "当心"}, comma: "、",
 		words: map[string]string{
 			"nobody": "无人", "memory": "内存", "operating system": "操作系统", "disk": "磁盘", "replicas": "副本",
 			"not counted": "不计数", "counted by the broker": "服务器计数", "flagged by the broker": "服务器标记",
+			"answer an ack": "应答 ack", "nack": "nack", "groups": "消费组", "order per key": "同键有序", "replay": "重放", "route by key": "按键路由", "bound itself": "限制长度", "fence a lost lease": "拦截失效租约",
+			"keeps nothing for later consumers": "不为后来的消费者保留", "only within one process": "仅限一个进程", "drops the oldest when full": "满时丢弃最旧的", "a pop on its way dies with its consumer": "弹出途中消费者被杀即丢失",
+			"a message may wait for the next one": "消息可能滞留到下一条到来", "skips what comes while nobody receives": "无人接收时到来的会被跳过",
 			"every consumer": "每个消费者", "one consumer": "其中一个", "at least once": "至少一次", "at most once": "至多一次",
 			"lost": "丢失", "oversold": "超卖", "double": "重复下单", "waiting": "仍在等待", "undersold": "少卖",
 		},
@@ -163,12 +166,35 @@ func capabilityTable(rows []CapabilityRow, l language) string {
 		if c.Broadcast {
 			to = "every consumer"
 		}
+		can := l.list([]claim{{c.AckConfirmed, "answer an ack"}, {c.Nack, "nack"}, {c.Groups, "groups"}, {c.OrderedPerKey, "order per key"}, {c.Replay, "replay"},
+			{c.Routing, "route by key"}, {c.Bounded, "bound itself"}, {c.LeaseFenced, "fence a lost lease"}})
+		beware := l.list([]claim{{!c.Shared, "only within one process"}, {!c.Stored, "keeps nothing for later consumers"}, {c.DropsOldest, "drops the oldest when full"},
+			{c.PopGap, "a pop on its way dies with its consumer"}, {c.MayStrand, "a message may wait for the next one"}, {c.Skips, "skips what comes while nobody receives"}})
 		out = append(out, []string{
-			"`" + strings.ReplaceAll(plain(r.Setting), "`", "'") + "`", l.word(c.Guarantee.String()), l.word(c.Confirm.String()), yes(c.AckConfirmed), l.word(c.Attempts.String()), l.word(to),
-			yes(c.Groups), yes(c.Nack), yes(c.OrderedPerKey), yes(c.Stored), yes(c.Durable), yes(c.Shared), yes(c.Bounded), yes(c.LeaseFenced),
+			"`" + strings.ReplaceAll(plain(r.Setting), "`", "'") + "`", l.word(c.Guarantee.String()), l.word(c.Confirm.String()), l.word(to), l.word(c.Attempts.String()), yes(c.Durable), can, beware,
 		})
 	}
 	return pipeTable(l.capabilities, out)
+}
+
+// claim is a capability in words.
+type claim struct {
+	holds bool
+	words string
+}
+
+// list is the claims that hold, in words; none is a dash.
+func (l language) list(claims []claim) string {
+	var holding []string
+	for _, c := range claims {
+		if c.holds {
+			holding = append(holding, l.word(c.words))
+		}
+	}
+	if len(holding) == 0 {
+		return l.no
+	}
+	return strings.Join(holding, l.comma)
 }
 
 // pipeTable draws a Markdown table whose fields are escaped already; right is

@@ -48,13 +48,13 @@ func runsGrid(c *viewCell) grid {
 func runState(t *trial.TrialRun) text {
 	var all []text
 	for _, s := range t.Invalid {
-		all = append(all, quote(s))
+		all = append(all, harness(s))
 	}
 	switch {
 	case len(all) > 0:
 		return say("⊘ invalid: {0}", join(semicolon(), all...))
 	case t.Saturated != "":
-		return say("~ saturated: {0}", quote(t.Saturated))
+		return say("~ saturated: {0}", harness(t.Saturated))
 	}
 	return say("✓ valid")
 }

@@ -96,7 +96,7 @@ func (v *view) scalingGrid() grid {
 				}
 				for i, s := range c.Scaling {
 					src := c.path("scaling[" + strconv.Itoa(i) + "].")
-					fields := []field{settingField(r), {Text: d.Name}, number(fig(asCount, s.Value, src+"value"), c.ID), nothing(), nothing(), number(fig(asCount, s.Rate.N, src+"rate.n"), ""), {Text: quote(s.Reason)}}
+					fields := []field{settingField(r), {Text: d.Name}, number(fig(asCount, s.Value, src+"value"), c.ID), nothing(), nothing(), number(fig(asCount, s.Rate.N, src+"rate.n"), ""), {Text: harness(s.Reason)}}
 					if s.Rate.N > 0 {
 						fields[3] = number(fig(asRate, s.Rate.Median, src+"rate.median"), c.ID)
 						fields[4] = field{Text: between(asRate, src+"rate", s.Rate)}

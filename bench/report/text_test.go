@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/csv"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -111,6 +112,11 @@ func TestReadme(t *testing.T) {
 		{"memory/bounded", queue.Capabilities{Guarantee: queue.AtLeastOnce, Confirm: queue.ConfirmMemory, AckConfirmed: true, Nack: true, Stored: true, Bounded: true}},
 		{"redis-pubsub/default", queue.Capabilities{Broadcast: true, Shared: true}},
 		{"rabbitmq/quorum", queue.Capabilities{Guarantee: queue.AtLeastOnce, Confirm: queue.ConfirmDisk, Attempts: queue.CountedByBroker, Nack: true, Stored: true, Durable: true, Shared: true}},
+	}
+	rows = append(rows, CapabilityRow{"every/word", queue.Capabilities{AckConfirmed: true, Nack: true, Groups: true, OrderedPerKey: true, Replay: true, Routing: true, Bounded: true, LeaseFenced: true,
+		DropsOldest: true, PopGap: true, MayStrand: true, Skips: true}})
+	if zh := CapabilityTableZh(rows); regexp.MustCompile("[a-z]{5,}").MatchString(regexp.MustCompile("`[^`]*`").ReplaceAllString(zh, "")) {
+		t.Errorf("got English words in the Chinese table:\n%s", zh)
 	}
 	golden(t, "capabilities.md", []byte(CapabilityTable(rows)+"\n"+CapabilityTableZh(rows)))
 }

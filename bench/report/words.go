@@ -160,8 +160,8 @@ func basis(b string) text {
 
 func reasons(c *trial.Cell) string { return strings.Join(c.InvalidReasons, "; ") }
 
-// why is what the harness wrote about a cell, in its own words.
-func why(c *viewCell) text { return quote(cmp.Or(reasons(c.Cell), c.Note)) }
+// why is what the harness wrote about a cell.
+func why(c *viewCell) text { return harness(cmp.Or(reasons(c.Cell), c.Note)) }
 
 // meaning is an entry of "what each number means".
 type meaning struct{ Term, Text text }

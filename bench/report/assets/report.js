@@ -5,39 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
 
-  // Both languages are in the page; the style hides one. What can hold no
-  // element, attributes and titles, is exchanged here.
-  const names = ["aria-label", "title", "placeholder"];
   const chinese = () => root.lang.startsWith("zh");
-  const speak = (lang) => {
-    root.lang = lang;
-    const zh = chinese();
-    for (const element of all("[data-zh]")) {
-      element.dataset.en ??= element.textContent;
-      element.textContent = zh ? element.dataset.zh : element.dataset.en;
-    }
-    for (const name of names) {
-      for (const element of all(`[data-zh-${name}]`)) {
-        const kept = `data-en-${name}`;
-        if (!element.hasAttribute(kept)) element.setAttribute(kept, element.getAttribute(name));
-        element.setAttribute(name, element.getAttribute(zh ? `data-zh-${name}` : kept));
-      }
-    }
-    find.dispatchEvent(new Event("input"));
-  };
-
-  // What was chosen stays: in the address, which can be sent to others, and in
-  // the browser where it allows that to a file.
-  const remember = (key, value) => {
-    try { localStorage.setItem("queuelab-" + key, value); } catch { /* not for files here */ }
-    const parts = location.hash.slice(1).split("&").filter((p) => p && !p.startsWith(key + "="));
-    history.replaceState(null, "", "#" + [...parts, `${key}=${value}`].join("&"));
-  };
-  const recall = (key) => {
-    const part = location.hash.slice(1).split("&").find((p) => p.startsWith(key + "="));
-    if (part) return part.slice(key.length + 1);
-    try { return localStorage.getItem("queuelab-" + key); } catch { return null; }
-  };
 
   // Sorting, within one table, which is one profile. What is not ranked stays below what is, whichever way it is sorted;
   // what has no number stays below what has one.
@@ -88,6 +56,7 @@
     shown.textContent = active ? (chinese() ? shown.dataset.zhDataForm : shown.dataset.form).replace("{0}", left).replace("{1}", cells.length) : "";
   };
   find.addEventListener("input", filter);
+  document.addEventListener("spoken", filter);
   for (const button of all("[data-pick]")) {
     button.addEventListener("click", () => {
       button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
@@ -124,16 +93,6 @@
     });
   }
 
-  document.getElementById("lang").addEventListener("click", () => {
-    speak(chinese() ? "en" : "zh-Hans");
-    remember("lang", chinese() ? "zh" : "en");
-  });
-  document.getElementById("theme").addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    remember("theme", root.dataset.theme);
-  });
-  document.getElementById("print").addEventListener("click", () => window.print());
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = all("details.cell:not([open]), details.table:not([open])");
@@ -141,10 +100,6 @@
   });
   addEventListener("afterprint", () => opened.forEach((d) => { d.open = false; }));
 
-  const theme = recall("theme");
-  if (theme === "dark" || theme === "light") root.dataset.theme = theme;
-  const lang = recall("lang") ?? navigator.language;
-  speak(lang.startsWith("zh") ? "zh-Hans" : "en");
   open();
 
   const files = {
