@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 
@@ -17,14 +19,42 @@ import (
 	"queuelab/bench/trial"
 )
 
+// output is standard output that remembers a failure: a list that was cut short
+// by a full disk must not end as a success, though nobody looks at each line.
+type output struct {
+	f   *os.File
+	mu  sync.Mutex
+	err error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.f.Write(b)
+	if err != nil {
+		o.mu.Lock()
+		o.err = cmp.Or(o.err, err)
+		o.mu.Unlock()
+	}
+	return n, err
+}
+
+// Fd is the file's.
+func (o *output) Fd() uintptr { return o.f.Fd() }
+
+func (o *output) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := w.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // width of the terminal, or what fits most of them.
 func width(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
+	if f, ok := w.(interface{ Fd() uintptr }); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n
 		}

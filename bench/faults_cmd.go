@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,36 +76,39 @@ func (c *faultsRunCmd) Run(e *env) error {
 	if err := trial.CheckMutant(c.Mutant); err != nil {
 		return usage(e, err)
 	}
-	trials := 0
-	for _, s := range specs {
-		trials += s.Trials
-	}
-	what := fmt.Sprintf("%d cells, %d trials, about %v", len(specs), trials, trial.Estimate(specs, c.Width).Round(time.Minute))
+	specs = distinct(specs)
 	if c.DryRun {
 		for _, s := range specs {
-			fmt.Fprintf(e.stdout, "%-28s %-30s %d\n", s.Fault, s.Setting, s.Trials)
+			name := s.Fault
+			if s.Test != trial.TestFault {
+				name = "(" + s.Test + ")"
+			}
+			fmt.Fprintf(e.stdout, "%-28s %-30s %d\n", name, s.Setting, s.Trials)
 		}
-		fmt.Fprintln(e.stdout, what)
+		fmt.Fprintln(e.stdout, plan(specs, c.Width))
 		return nil
 	}
 	if c.Out == "" {
 		c.Out = resultDir("faults-")
 	}
-	if err := report.Claim(c.Out, c.Force || c.Resume); err != nil {
+	release, err := claim(c.Out, c.Force, c.Resume)
+	if err != nil {
 		return err
 	}
-	m := session{brokers: c.brokerFlags, suite: trial.SuiteFaults, out: c.Out, seed: c.Seed, width: c.Width, mutant: c.Mutant, events: c.JSON, what: what}
+	defer release()
+	m := session{brokers: c.brokerFlags, suite: trial.SuiteFaults, out: c.Out, seed: c.Seed, width: c.Width, mutant: c.Mutant, events: c.JSON}
 	if c.Resume {
 		if specs, err = m.resume(e, specs); err != nil {
 			return err
 		}
 	}
+	m.what = plan(specs, c.Width)
 	if m.seed == 0 {
 		m.seed = newSeed()
 	}
 	started := time.Now()
 	result, progress, err := m.measure(e, specs)
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && (progress == nil || !errors.Is(err, context.Canceled)) {
 		return err
 	}
 	if c.JSON {
@@ -112,12 +116,58 @@ func (c *faultsRunCmd) Run(e *env) error {
 	} else if terr := report.Table(e.stdout, result, e.color, width(e.stdout)); terr != nil {
 		return terr
 	}
-	fmt.Fprintf(e.out(c.JSON), "\n%s: result.json, report.md, report.html and the ledger of every trial, after %v\n", c.Out, time.Since(started).Round(time.Second))
+	fmt.Fprintf(e.out(c.JSON), "\n%s: result.json, report.md, report.html and the ledgers of %s, after %v\n", c.Out, ledgersOf(c.Out), time.Since(started).Round(time.Second))
 	if err != nil {
-		fmt.Fprintf(e.stderr, "queuelab: interrupted: what is finished is kept; go on with --out %s --resume\n", c.Out)
+		fmt.Fprintf(e.stderr, "queuelab: interrupted: what is finished is kept; go on with the same command and --out %s --resume\n", c.Out)
 		return exitError(130)
 	}
 	return conclude(e, result.Cells)
+}
+
+// plan says in words what the specs take.
+func plan(specs []trial.Spec, width int) string {
+	trials := 0
+	for _, s := range specs {
+		trials += s.Trials
+	}
+	unit := time.Minute
+	about := trial.Estimate(specs, width)
+	if about < 10*unit {
+		unit = 10 * time.Second
+	}
+	return fmt.Sprintf("%s, %s, about %v", counted(len(specs), "cell"), counted(trials, "trial"), about.Round(unit))
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// ledgersOf says of how many of the fault trials in its log dir has the ledger:
+// one that failed before its end has none, and files can be deleted.
+func ledgersOf(dir string) string {
+	kept, err := trial.ReadLog(dir)
+	if err != nil {
+		return "its trials" // those that read it will say why they cannot
+	}
+	trials := map[string]bool{}
+	there := 0
+	for _, o := range kept {
+		name := trial.TrialName(o.Backend, o.Setting, o.Fault, o.Run.N)
+		if o.Test == trial.TestFault && !trials[name] {
+			trials[name] = true
+			if trial.HasEvidence(dir, name) {
+				there++
+			}
+		}
+	}
+	all := counted(len(trials), "trial")
+	if there < len(trials) {
+		return fmt.Sprintf("%d of %s", there, all)
+	}
+	return all
 }
 
 type faultsListCmd struct{}
@@ -131,9 +181,14 @@ func (faultsListCmd) Run(e *env) error {
 	}
 	asked := map[string][]string{}
 	for _, s := range specs {
-		asked[s.Fault] = append(asked[s.Fault], s.Setting.String())
+		if s.Test == trial.TestFault {
+			asked[s.Fault] = append(asked[s.Fault], s.Setting.String())
+		}
 	}
 	for _, name := range trial.Faults() {
+		if name == trial.FaultServiceKill { // the sale's, which is no campaign
+			continue
+		}
 		fmt.Fprintf(e.stdout, "%-28s %s\n", name, trial.FaultHelp()[name])
 		if len(asked[name]) > 0 {
 			fmt.Fprintf(e.stdout, "%-28s in the campaign: %s\n", "", strings.Join(asked[name], ", "))
@@ -164,41 +219,49 @@ func (c faultsReplayCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	was, err := report.Read(c.Dir)
+	i := slices.IndexFunc(kept, func(o trial.Outcome) bool {
+		return o.Test == trial.TestFault && trial.TrialName(o.Backend, o.Setting, o.Fault, o.Run.N) == c.Trial
+	})
+	if i < 0 {
+		return fmt.Errorf("%s has no trial %q in its log; `queuelab report %s` shows its cells", filepath.Join(c.Dir, trial.LogFile), c.Trial, c.Dir)
+	}
+	was := kept[i].Run
+	// The moment is one of as many as there were to be, which a campaign that
+	// was resumed may have changed since. Logs before 2026-12 do not have it.
+	trials := max(n, was.Of)
+	if was.Of == 0 {
+		result, err := report.Read(c.Dir)
+		if err != nil {
+			return err
+		}
+		for _, cell := range result.Cells {
+			if cell.Backend+"/"+cell.Setting == setting && cell.Fault == fault && cell.Test == trial.TestFault {
+				trials = max(n, cell.Trials)
+			}
+		}
+	}
+	specs, err := trial.Campaign(setting, fault, trials, false)
 	if err != nil {
 		return err
 	}
-	trials := 0
-	for _, cell := range was.Cells {
-		if cell.Backend+"/"+cell.Setting == setting && cell.Fault == fault && cell.Test == trial.TestFault {
-			trials = cell.Trials
-		}
+	if c.Out == "" {
+		c.Out = resultDir("replay-")
 	}
-	for _, o := range kept {
-		if trial.TrialName(o.Backend, o.Setting, o.Fault, o.Run.N) != c.Trial {
-			continue
-		}
-		specs, err := trial.Campaign(setting, fault, max(n, trials), false)
-		if err != nil {
-			return err
-		}
-		if c.Out == "" {
-			c.Out = resultDir("replay-")
-		}
-		if err := report.Claim(c.Out, false); err != nil {
-			return err
-		}
-		m := session{brokers: c.brokerFlags, suite: trial.SuiteFaults, out: c.Out, seed: o.Run.Seed - uint64(n) + 1, width: 1, what: "replay of " + c.Trial, only: n}
-		result, _, err := m.measure(e, specs)
-		if err != nil {
-			return err
-		}
-		if err := report.Table(e.stdout, result, e.color, width(e.stdout)); err != nil {
-			return err
-		}
-		return conclude(e, result.Cells)
+	release, err := claim(c.Out, false, false)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("%s has no trial %q in its log; `queuelab report %s` shows its cells", filepath.Join(c.Dir, trial.LogFile), c.Trial, c.Dir)
+	defer release()
+	m := session{brokers: c.brokerFlags, suite: trial.SuiteFaults, out: c.Out, seed: was.Seed - uint64(n) + 1, width: 1, what: "replay of " + c.Trial, only: n}
+	result, _, err := m.measure(e, specs)
+	if err != nil {
+		return err
+	}
+	if err := report.Table(e.stdout, result, e.color, width(e.stdout)); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "\n%s: the result; its story: queuelab explain %s --in %s\n", c.Out, c.Trial, c.Out)
+	return conclude(e, result.Cells)
 }
 
 type explainCmd struct {

@@ -77,7 +77,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal must end a run that does not stop.
 	context.AfterFunc(ctx, stop)
-	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	out := &output{f: os.Stdout}
+	err := run(ctx, os.Args[1:], os.Stdin, out, os.Stderr)
+	if err == nil {
+		err = out.failed()
+	}
 	var exit exitError
 	switch {
 	case errors.As(err, &exit):
@@ -114,7 +118,23 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "queuelab: %v; `queuelab --help` shows what there is\n", err)
 		return exitError(2)
 	}
-	return parsed.Run(&env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, terminal: isTerminal(stderr), color: isTerminal(stdout) && os.Getenv("NO_COLOR") == ""})
+	err = parsed.Run(&env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, terminal: isTerminal(stderr), color: isTerminal(stdout) && os.Getenv("NO_COLOR") == ""})
+	return interrupted(ctx, stderr, err)
+}
+
+// interrupted tells the end that the user wanted from a failure: whatever was
+// under way when the signal came fails, in words that would mislead.
+func interrupted(ctx context.Context, stderr io.Writer, err error) error {
+	var exit exitError
+	switch {
+	case err == nil, ctx.Err() == nil, errors.As(err, &exit):
+		return err
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "queuelab: interrupted")
+	default:
+		fmt.Fprintln(stderr, "queuelab: interrupted:", err)
+	}
+	return exitError(130)
 }
 
 type nodeCmd struct{}

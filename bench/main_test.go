@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -55,6 +58,7 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 		want string
 	}{
 		"no broker to be had":     {[]string{"run", "--suite", "smoke", "--tests", "crash", "--backends", "kafka", "--out", t.TempDir()}, "nothing was measured: "},
+		"unknown experiment":      {[]string{"truth", "magic"}, "kafka-one-second"},
 		"unknown mutant":          {[]string{"run", "--mutant", "evil"}, "ack-deleted"},
 		"resume of another suite": {[]string{"run", "--suite", "smoke", "--out", old, "--resume"}, `its suite was "full"`},
 		"given broker is down":    {[]string{"run", "--out", t.TempDir(), "--tests", "crash", "--redis", "redis://127.0.0.1:1/0"}, "--redis: "},
@@ -87,6 +91,40 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 				t.Errorf("got a stack trace: %s", said)
 			}
 		})
+	}
+}
+
+// Whatever fails since the user wanted the end is no failure of what was measured.
+func TestAnInterruptionIsNoFailure(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errOut bytes.Buffer
+	err := run(ctx, []string{"truth", "redis"}, strings.NewReader(""), &out, &errOut)
+	var exit exitError
+	if !errors.As(err, &exit) || exit != 130 || !strings.Contains(errOut.String(), "queuelab: interrupted") {
+		t.Errorf("got %v and %q, want exit status 130 and that it was interrupted", err, errOut.String())
+	}
+	if !strings.Contains(out.String(), "Skipped: interrupted") {
+		t.Errorf("got\n%s\nwant what was not tried", out.String())
+	}
+	failure := errors.New("disk on fire")
+	if err := interrupted(t.Context(), &errOut, failure); !errors.Is(err, failure) {
+		t.Errorf("got %v of a run that goes on, want its own error", err)
+	}
+}
+
+func TestAListThatCouldNotBeWrittenIsAFailure(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("there is no device that is always full: %v", err)
+	}
+	defer full.Close()
+	out := &output{f: full}
+	if err := run(t.Context(), []string{"list"}, strings.NewReader(""), out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if out.failed() == nil {
+		t.Error("got no error of a list that nobody got")
 	}
 }
 

@@ -90,9 +90,11 @@ func (c *runCmd) Run(e *env) error {
 	if c.Out == "" {
 		c.Out = resultDir("")
 	}
-	if err := report.Claim(c.Out, c.Force || c.Resume); err != nil {
+	release, err := claim(c.Out, c.Force, c.Resume)
+	if err != nil {
 		return err
 	}
+	defer release()
 	m := session{
 		brokers: c.brokerFlags, seckill: c.Seckill, suite: c.Suite, out: c.Out, seed: c.Seed, width: c.Width, mutant: c.Mutant, events: c.JSON,
 	}
@@ -106,7 +108,7 @@ func (c *runCmd) Run(e *env) error {
 	}
 	m.what = fmt.Sprintf("%d cells", len(specs))
 	result, progress, err := m.measure(e, specs)
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && (progress == nil || !errors.Is(err, context.Canceled)) {
 		return err
 	}
 	if c.JSON {

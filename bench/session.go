@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"queuelab/bench/host"
 	"queuelab/bench/host/meter"
@@ -42,11 +46,53 @@ func resultDir(prefix string) string {
 	return filepath.Join("bench", "results", prefix+time.Now().Format("20060102-150405"))
 }
 
+// claim makes dir ready for a result, and keeps every other queuelab out of it
+// until release is called or this process ends: two results in one directory
+// would share a log and overwrite each other's ledgers. It is an error where
+// there is a result and replace is not set, or none and resume is.
+func claim(dir string, replace, resume bool) (release func(), err error) {
+	if resume {
+		if _, err := os.Stat(filepath.Join(dir, report.ResultFile)); err != nil {
+			return nil, fmt.Errorf("there is nothing to resume in %s: %w", dir, err)
+		}
+	}
+	if err := report.Claim(dir, true); err != nil {
+		return nil, err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the result directory: %w", err)
+	}
+	// A file system without locks is no reason not to measure.
+	if errors.Is(unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		d.Close()
+		return nil, fmt.Errorf("another queuelab measures into %s: wait until it has ended, or choose another directory with --out", dir)
+	}
+	if err := report.Claim(dir, replace || resume); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return func() { d.Close() }, nil
+}
+
+// distinct drops the specs that a list names twice, as backend and as setting:
+// both would be one cell, and keep their ledgers under one name.
+func distinct(specs []trial.Spec) []trial.Spec {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(specs, func(s trial.Spec) bool {
+		name := fmt.Sprintf("%s %s %s", s.Setting, s.Test, s.Fault)
+		twice := seen[name]
+		seen[name] = true
+		return twice
+	})
+}
+
 // measure runs the specs, and writes the result after every cell. It returns
 // what is finished, also with the error context.Canceled of a run that was
 // interrupted.
 func (s session) measure(e *env, specs []trial.Spec) (result trial.Result, progress *trial.Progress, err error) {
 	started := time.Now()
+	specs = distinct(specs)
 	if s.facts == nil {
 		facts := host.Facts(e.ctx, os.TempDir())
 		s.facts = &facts
@@ -85,10 +131,8 @@ func (s session) measure(e *env, specs []trial.Spec) (result trial.Result, progr
 	}
 	defer log.Close()
 	if s.resumed == nil { // those of a result that was replaced
-		for _, dir := range []string{lab.Stamps, lab.Evidence} {
-			if err := os.RemoveAll(dir); err != nil {
-				return result, nil, fmt.Errorf("remove what the result before had: %w", err)
-			}
+		if err := removeOurs(lab.Stamps, lab.Evidence); err != nil {
+			return result, nil, fmt.Errorf("remove what the result before had: %w", err)
 		}
 	}
 	// At once, so that a run that is killed before its first cell is finished
@@ -132,6 +176,27 @@ func (s session) measure(e *env, specs []trial.Spec) (result trial.Result, progr
 		return result, progress, werr
 	}
 	return result, progress, err
+}
+
+// removeOurs empties the directories beside a result of what queuelab writes
+// there. They have common names, and may be somebody else's.
+func removeOurs(dirs ...string) error {
+	for _, dir := range dirs {
+		files, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, f := range files {
+			if !strings.HasSuffix(f.Name(), ".csv.gz") && !strings.HasSuffix(f.Name(), ".jsonl.gz") {
+				continue
+			}
+			if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+				return err
+			}
+		}
+		_ = os.Remove(dir) // where nothing else is in it
+	}
+	return nil
 }
 
 // settingsOf are the settings that the suite measures.

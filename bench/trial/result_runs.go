@@ -21,8 +21,9 @@ type Load struct {
 
 // TrialRun is one trial of a cell.
 type TrialRun struct {
-	N         int       `json:"n"`     // from 1, within the cell
-	Order     int       `json:"order"` // from 1, within the run: settings are interleaved
+	N         int       `json:"n"`            // from 1, within the cell
+	Of        int       `json:"of,omitempty"` // how many there were to be: with the seed and N it gives the moment of a fault
+	Order     int       `json:"order"`        // from 1, within the run: settings are interleaved
 	Seed      uint64    `json:"seed"`
 	StartedAt time.Time `json:"startedAt"`
 	Invalid   []string  `json:"invalid,omitempty"`

@@ -152,7 +152,7 @@ func (r *Runner) step(ctx context.Context, c *cellRun, n int) error {
 func (r *Runner) trial(ctx context.Context, s Spec, n int) Outcome {
 	r.mu.Lock()
 	r.order++
-	run := TrialRun{N: n, Order: r.order, Seed: r.Seed + uint64(n) - 1, StartedAt: time.Now()}
+	run := TrialRun{N: n, Of: s.Trials, Order: r.order, Seed: r.Seed + uint64(n) - 1, StartedAt: time.Now()}
 	r.mu.Unlock()
 	s.n, s.moment = n, moment(r.Seed, s, n)
 	m, err := r.one(ctx, s, run.Seed)

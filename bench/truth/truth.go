@@ -74,13 +74,15 @@ type Options struct {
 	Log    io.Writer // progress for people, from several goroutines, a line at a time; may be nil
 }
 
-// within bounds one experiment.
-const within = 30 * time.Second
+const (
+	within      = 30 * time.Second // bounds one experiment
+	interrupted = "interrupted before it was tried"
+)
 
 // Run tries the experiments, those of different brokers side by side. One whose
 // broker cannot be had here is skipped; the error tells of those that ended
-// without an answer, and of an unknown name. A claim that does not hold is no
-// error.
+// without an answer, beside the facts of all, and of an unknown name, with no
+// facts. A claim that does not hold is no error.
 func Run(ctx context.Context, o Options) ([]Fact, error) {
 	chosen, err := choose(o.Names)
 	if err != nil {
@@ -126,16 +128,25 @@ func runKind(ctx context.Context, o Options, kind string, all []Experiment, mine
 		defer func() { err = errors.Join(err, b.Stop()) }()
 	}
 	if err != nil {
+		why := err.Error()
+		if ctx.Err() != nil {
+			why, err = interrupted, ctx.Err()
+		}
 		for _, i := range mine {
-			facts[i].Skipped = err.Error()
+			facts[i].Skipped = why
 		}
 		if errors.Is(err, broker.ErrUnavailable) {
 			return nil
 		}
 		return err
 	}
+	var cut error                // ctx ended before all were tried
 	version, _ := b.Version(ctx) // "" where it does not tell
 	for _, i := range mine {
+		if ctx.Err() != nil {
+			facts[i].Skipped, cut = interrupted, ctx.Err()
+			continue
+		}
 		facts[i].BrokerVersion = version
 		began := time.Now()
 		one, cancel := context.WithTimeout(ctx, within)
@@ -147,7 +158,7 @@ func runKind(ctx context.Context, o Options, kind string, all []Experiment, mine
 		}
 		fmt.Fprintf(o.Log, "%s: tried in %.1fs\n", all[i].Name, facts[i].Millis/1000)
 	}
-	return nil
+	return cut
 }
 
 func choose(names []string) ([]Experiment, error) {
@@ -157,13 +168,15 @@ func choose(names []string) ([]Experiment, error) {
 	}
 	var chosen []Experiment
 	for _, name := range names {
-		n := len(chosen)
+		found := false
 		for _, e := range all {
-			if e.Name == name || e.Broker == name {
+			known := e.Name == name || e.Broker == name
+			found = found || known
+			if known && !slices.ContainsFunc(chosen, func(c Experiment) bool { return c.Name == e.Name }) {
 				chosen = append(chosen, e)
 			}
 		}
-		if len(chosen) == n {
+		if !found {
 			var known []string
 			for _, e := range all {
 				known = append(known, e.Name)

@@ -93,6 +93,39 @@ func TestAnUnknownNameListsTheKnown(t *testing.T) {
 	}
 }
 
+func TestAnExperimentIsTriedOnceHoweverOftenItIsNamed(t *testing.T) {
+	chosen, err := choose([]string{"redis-cancel", "redis", "redis-cancel"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := choose([]string{"redis"}); err != nil || len(chosen) != len(want) {
+		t.Errorf("got %d experiments, %v, want the %d of redis", len(chosen), err, len(want))
+	}
+}
+
+// What was not tried when the end came is neither true nor false.
+func TestAnInterruptionSkipsWhatWasNotTried(t *testing.T) {
+	for name, lend := range map[string]func() (*broker.Broker, error){
+		"a broker that runs":   func() (*broker.Broker, error) { return broker.External("redis", "redis://127.0.0.1:1/0") },
+		"a broker that starts": func() (*broker.Broker, error) { return nil, errors.New("no answer within 2m0s") },
+		"no broker":            func() (*broker.Broker, error) { return nil, broker.ErrUnavailable },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		facts, err := Run(ctx, Options{Names: []string{"redis"}, Broker: func(context.Context, string) (*broker.Broker, error) {
+			cancel()
+			return lend()
+		}})
+		if !errors.Is(err, context.Canceled) || len(facts) == 0 {
+			t.Errorf("%s: got %d facts, %v, want them and context.Canceled", name, len(facts), err)
+		}
+		for _, f := range facts {
+			if f.Skipped != interrupted || f.Error != "" || f.Holds {
+				t.Errorf("%s: got %+v, want it skipped as interrupted", name, f)
+			}
+		}
+	}
+}
+
 // An experiment whose broker dies under it has no answer, which is no claim that
 // holds and none that does not.
 func TestNoAnswerIsAnError(t *testing.T) {
