@@ -33,6 +33,7 @@ type flags struct {
 	TokenKey    string        `placeholder:"SECRET" help:"Key that signs login tokens, at least 32 characters. Default: a new one at each start, so that everybody logs in again. Instances must share it."`
 	Rescan      time.Duration `default:"5s" help:"Age at which an order that is not in the database yet is queued again; 0 turns that off."`
 	Enqueue     string        `enum:"auto,script,publish" default:"auto" placeholder:"HOW" help:"How an order gets into a queue in Redis: script (by the script that takes its unit, so that nothing can happen in between), publish (after it), or auto: script where the queue and admission use the same Redis and database."`
+	IDs         string        `name:"ids" enum:"snowflake,redis" default:"snowflake" placeholder:"FROM" help:"Where order ids come from: snowflake (the clock and a number of this instance) or redis (a counter beside admission). All instances must agree."`
 	WorkerID    int           `default:"-1" placeholder:"N" help:"Number of this instance in order ids, 0 to 1023. Default: one that is free, leased in the database."`
 	Lanes       int           `default:"4" help:"Batches of orders decided at the same time."`
 	Batch       int           `default:"64" help:"Most orders in one database transaction."`
@@ -73,6 +74,8 @@ func (f *flags) Validate() error {
 		return fmt.Errorf("--batch=%d: want 1 to 1000", f.Batch)
 	case f.MaxAttempts < 1:
 		return fmt.Errorf("--max-attempts=%d: want at least 1", f.MaxAttempts)
+	case f.IDs == "redis" && f.Redis == "":
+		return errors.New("--ids=redis counts in the Redis of admission: name it with --redis")
 	case f.TokenKey != "" && len(f.TokenKey) < 32:
 		return errors.New("--token-key is too short: want at least 32 characters")
 	}

@@ -164,6 +164,7 @@ func TestWhatIsWrongIsOneSentence(t *testing.T) {
 		{"a rescan too often", []string{"--rescan", "1ms"}, "100ms"},
 		{"an unknown way to enqueue", []string{"--enqueue", "magic"}, "publish"},
 		{"a script without a Redis", []string{db, "--enqueue", "script"}, "--redis"},
+		{"ids of a Redis that is not there", []string{db, "--ids", "redis"}, "--redis"},
 		{"an argument too many", []string{"serve"}, "serve"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -148,6 +148,14 @@ func (s *service) enqueueInScript(ctx context.Context) error {
 	return nil
 }
 
+// ids is what makes the orders' ids.
+func (s *service) ids() (sale.IDs, error) {
+	if gate, ok := s.gate.(*admission.Redis); ok && s.f.IDs == "redis" {
+		return gate.IDs(), nil
+	}
+	return sale.NewSnowflake(s.lease.Number, s.lease)
+}
+
 // wire makes the parts of the service and connects them.
 func (s *service) wire() error {
 	f := s.f
@@ -162,7 +170,7 @@ func (s *service) wire() error {
 	if err != nil {
 		return err
 	}
-	ids, err := sale.NewSnowflake(s.lease.Number, s.lease)
+	ids, err := s.ids()
 	if err != nil {
 		return err
 	}

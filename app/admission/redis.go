@@ -14,6 +14,8 @@
 //	seckill:{VOUCHER}:due     zset    order by the time at which its mark was set, or is looked at again
 //	seckill:{VOUCHER}:keys    hash    order -> idempotency key of its click, until its unit is given back
 //
+// And one for all: seckill:ids, a hash, is the counter of Redis.IDs.
+//
 // Where the script also puts messages into a queue of a cluster (see
 // Redis.EnqueueInto), the queue's hash tag takes the place of the voucher's, and
 // the keys are seckill:{QUEUE}:VOUCHER:sale and so on.

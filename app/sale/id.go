@@ -12,6 +12,12 @@ type ID int64
 
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
+// IDs makes ids, each once in the whole sale. An error means that none can be
+// made at the moment. It is safe for concurrent use.
+type IDs interface {
+	Next() (ID, error)
+}
+
 // MarshalJSON implements json.Marshaler.
 func (id ID) MarshalJSON() ([]byte, error) { return json.Marshal(id.String()) }
 

@@ -12,7 +12,7 @@ import (
 
 // Service is the sale's front: everything that a request can ask for.
 type Service struct {
-	IDs      *Snowflake
+	IDs      IDs
 	Gate     Gate
 	Store    Store
 	Life     Life

@@ -89,3 +89,17 @@ func (s *Snowflake) try() (ID, time.Duration, error) {
 	}
 	return ID(ms<<(workerBits+sequenceBits) | s.worker<<sequenceBits | s.sequence), 0, nil
 }
+
+// MaxCount bounds what is counted in one millisecond by CountedID.
+const MaxCount = 1 << (workerBits + sequenceBits)
+
+// CountedID is the id of n, below MaxCount, in a millisecond after 2025, for
+// whoever counts in one place for all: of the size and order of a Snowflake's,
+// and like one of it.
+func CountedID(unixMillis, n int64) (ID, error) {
+	ms := unixMillis - epochMillis
+	if ms <= 0 || ms >= 1<<41 || n < 0 || n >= MaxCount {
+		return 0, fmt.Errorf("%w: id %d of millisecond %d", ErrClock, n, unixMillis)
+	}
+	return ID(ms*MaxCount | n), nil
+}
