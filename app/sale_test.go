@@ -173,7 +173,7 @@ func (d *door) audit(db string, stock int) {
 }
 
 // postgres makes a database of its own.
-func postgres(t *testing.T) string {
+func postgres(t testing.TB) string {
 	t.Helper()
 	base := brokertest.Start(t, "postgres", "").URL()
 	db, err := sql.Open("pgx", base)

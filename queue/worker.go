@@ -45,12 +45,13 @@ type Worker struct {
 	// for ever. A queue that only flags redeliveries may flag a message that
 	// nobody handled, so that with such a queue 1 gives up innocent messages.
 	MaxAttempts int
-	// Attempts counts an attempt, durably, and returns its number, starting at
-	// 1. It is called before each handling, so that a message that kills the
-	// process is counted too. Set it where the queue does not count, or merely
-	// flags. Nil: what the queue says, or what failed in this Run, whichever is
-	// more; that is also used when Attempts fails, which OnError is told.
-	Attempts func(ctx context.Context, d *Delivery) (int, error)
+	// Attempts counts an attempt at each of the deliveries of a batch, durably, and
+	// returns their numbers, in the same order, starting at 1. It is called before
+	// each handling, so that a message that kills the process is counted too. Set
+	// it where the queue does not count, or merely flags. Nil: what the queue says,
+	// or what failed in this Run, whichever is more; that is also used when
+	// Attempts fails, which OnError is told.
+	Attempts func(ctx context.Context, batch []*Delivery) ([]int, error)
 	// DeadLetter takes a message whose attempts are used up; after nil the
 	// delivery is acked, after an error it counts as failed once more. It must
 	// be set where MaxAttempts is.

@@ -66,10 +66,14 @@ func TestWorkerGivesUp(t *testing.T) {
 			counts := map[string]int{"killer": 2} // which took the process down twice
 			r.run(&queue.Worker{
 				Handle: r.failing, MaxAttempts: 2, DeadLetter: r.deadLetter,
-				Attempts: func(_ context.Context, d *queue.Delivery) (int, error) {
-					counts[d.ID]++
-					r.note("count %s", d.ID)
-					return counts[d.ID], nil
+				Attempts: func(_ context.Context, ds []*queue.Delivery) ([]int, error) {
+					ns := make([]int, len(ds))
+					for i, d := range ds {
+						counts[d.ID]++
+						r.note("count %s", d.ID)
+						ns[i] = counts[d.ID]
+					}
+					return ns, nil
 				}}, time.Minute)
 			if got, want := slices.Index(r.log, "dead killer: "+queue.ErrAttempts.Error()) >= 0, true; got != want {
 				t.Errorf("got log %q, want killer dead-lettered because of ErrAttempts", r.log)
@@ -84,16 +88,18 @@ func TestWorkerGivesUp(t *testing.T) {
 		})
 	})
 	t.Run("WhereCountingFailsTheWorkerCountsItself", func(t *testing.T) {
-		bubble(t, func(r *rig) {
-			r.publish("bad")
-			r.run(&queue.Worker{
-				Consumer: noNack{r.c}, Handle: r.failing, MaxAttempts: 2, DeadLetter: r.deadLetter,
-				Attempts: func(context.Context, *queue.Delivery) (int, error) { return 0, errors.New("no database") },
-			}, time.Minute)
-			r.want("handle bad/1", "handle bad/1", "dead bad: cannot do bad")
-			r.heard("no database")
-			r.wantLeft()
-		})
+		for heard, count := range map[string]func(context.Context, []*queue.Delivery) ([]int, error){
+			"no database":                    func(context.Context, []*queue.Delivery) ([]int, error) { return nil, errors.New("no database") },
+			"got 2 numbers for 1 deliveries": func(context.Context, []*queue.Delivery) ([]int, error) { return []int{1, 1}, nil },
+		} {
+			bubble(t, func(r *rig) {
+				r.publish("bad")
+				r.run(&queue.Worker{Consumer: noNack{r.c}, Handle: r.failing, MaxAttempts: 2, DeadLetter: r.deadLetter, Attempts: count}, time.Minute)
+				r.want("handle bad/1", "handle bad/1", "dead bad: cannot do bad")
+				r.heard(heard)
+				r.wantLeft()
+			})
+		}
 	})
 	t.Run("WhereDeadLetterFailsTheMessageIsKept", func(t *testing.T) {
 		for _, nack := range []bool{true, false} {
@@ -192,9 +198,7 @@ func TestWorkerGivesUp(t *testing.T) {
 			r.publish("killer", "bad", "good")
 			r.run(&queue.Worker{
 				Consumer: &inOneGo{Consumer: r.c}, Batch: 3, Handle: r.failing, MaxAttempts: 1, DeadLetter: r.deadLetter,
-				Attempts: func(_ context.Context, d *queue.Delivery) (int, error) {
-					return map[string]int{"killer": 2, "bad": 1, "good": 1}[d.ID], nil
-				}}, time.Minute)
+				Attempts: func(context.Context, []*queue.Delivery) ([]int, error) { return []int{2, 1, 1}, nil }}, time.Minute)
 			r.want("handle bad/1", "handle good/1", "dead killer: "+queue.ErrAttempts.Error(), "dead bad: cannot do bad")
 			r.wantLeft()
 		})

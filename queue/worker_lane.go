@@ -42,11 +42,10 @@ func (r *run) work(in <-chan *Delivery) {
 // try handles a batch and settles what it can. It returns what must be tried
 // again in this lane, and after which pause.
 func (r *run) try(batch []*Delivery) (again []*Delivery, pause time.Duration) {
-	attempt := make([]int, len(batch))
+	attempt := r.attempts(batch)
 	errs := make([]error, len(batch))
 	ready, index := make([]*Delivery, 0, len(batch)), make([]int, 0, len(batch))
 	for i, d := range batch {
-		attempt[i] = r.attempt(d)
 		if r.MaxAttempts > 0 && attempt[i] > r.MaxAttempts {
 			errs[i] = ErrAttempts
 			continue
@@ -186,20 +185,25 @@ func (r *run) wait(d time.Duration) bool {
 	}
 }
 
-// attempt numbers the handling that is about to begin.
-func (r *run) attempt(d *Delivery) int {
+// attempts numbers the handlings that are about to begin.
+func (r *run) attempts(batch []*Delivery) []int {
+	if r.Attempts != nil {
+		counted, err := r.Attempts(r.handling, batch)
+		if err == nil && len(counted) != len(batch) {
+			err = fmt.Errorf("got %d numbers for %d deliveries", len(counted), len(batch))
+		}
+		if err == nil {
+			return counted
+		}
+		r.report(fmt.Sprintf("count the attempts at %d messages, of which the first is %s", len(batch), batch[0].ID), err)
+	}
+	ns := make([]int, len(batch))
 	r.mu.Lock()
-	n := max(d.Attempt, r.failed[d.ID]+1)
-	r.mu.Unlock()
-	if r.Attempts == nil {
-		return n
+	defer r.mu.Unlock()
+	for i, d := range batch {
+		ns[i] = max(d.Attempt, r.failed[d.ID]+1)
 	}
-	counted, err := r.Attempts(r.handling, d)
-	if err != nil {
-		r.report("count the attempt at message "+d.ID, err)
-		return n
-	}
-	return counted
+	return ns
 }
 
 // maxRemembered bounds what a worker remembers of messages that failed here

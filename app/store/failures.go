@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,28 +15,72 @@ import (
 	"gorm.io/gorm"
 )
 
-// CountAttempt notes that a message is about to be handled, and returns how
-// often that was noted, this time included.
-func (s *Store) CountAttempt(ctx context.Context, message string) (int, error) {
-	var n int
-	err := s.write.WithContext(ctx).Raw("INSERT INTO attempts (message_id, attempts, last_ms) VALUES (?, 1, ?) "+
-		"ON CONFLICT (message_id) DO UPDATE SET attempts = attempts.attempts + 1, last_ms = excluded.last_ms RETURNING attempts",
-		message, time.Now().UnixMilli()).Scan(&n).Error
+// CountAttempts notes that messages are about to be handled, and returns how
+// often that was noted of each, this time included.
+func (s *Store) CountAttempts(ctx context.Context, messages ...string) (map[string]int, error) {
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	ids := texts(messages)
+	slices.Sort(ids) // two batches with the same messages then do not wait for each other
+	ids = slices.Compact(ids)
+	args := make([]any, 0, 2*len(ids))
+	now := time.Now().UnixMilli()
+	for _, id := range ids {
+		args = append(args, id, now)
+	}
+	var counted []struct {
+		MessageID string
+		Attempts  int
+	}
+	err := again(func() error {
+		return s.write.WithContext(ctx).Raw("INSERT INTO attempts (message_id, attempts, last_ms) VALUES "+
+			strings.TrimSuffix(strings.Repeat("(?, 1, ?),", len(ids)), ",")+
+			" ON CONFLICT (message_id) DO UPDATE SET attempts = attempts.attempts + 1, last_ms = excluded.last_ms RETURNING message_id, attempts",
+			args...).Scan(&counted).Error
+	})
 	if err != nil {
-		return 0, fmt.Errorf("count attempt of %s: %w", message, err)
+		return nil, fmt.Errorf("count attempts at %d messages: %w", len(ids), err)
+	}
+	kept := make(map[string]int, len(ids))
+	for _, c := range counted {
+		kept[c.MessageID] = c.Attempts
+	}
+	n := make(map[string]int, len(ids))
+	for _, m := range messages {
+		n[m] = kept[text(m, maxLetterID)]
 	}
 	return n, nil
 }
 
-// ForgetAttempts removes what CountAttempt noted of messages that are done.
+// texts are the names under which messages are kept.
+func texts(messages []string) []string {
+	ids := make([]string, len(messages))
+	for i, m := range messages {
+		ids[i] = text(m, maxLetterID)
+	}
+	return ids
+}
+
+// again repeats what lost against another transaction.
+func again(do func() error) (err error) {
+	for range 3 {
+		if err = do(); err == nil || !conflict(err) {
+			break
+		}
+	}
+	return err
+}
+
+// ForgetAttempts removes what CountAttempts noted of messages that are done.
 func (s *Store) ForgetAttempts(ctx context.Context, messages ...string) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	if err := s.write.WithContext(ctx).Exec("DELETE FROM attempts WHERE message_id IN ?", messages).Error; err != nil {
-		return fmt.Errorf("forget attempts: %w", err)
-	}
-	return nil
+	err := again(func() error {
+		return s.write.WithContext(ctx).Exec("DELETE FROM attempts WHERE message_id IN ?", texts(messages)).Error
+	})
+	return wrap("forget attempts", err)
 }
 
 // conflict reports that a transaction lost against another one and may simply

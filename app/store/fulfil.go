@@ -65,13 +65,8 @@ func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decis
 
 // transaction does all of it or nothing, and again where it lost against
 // another transaction.
-func (s *Store) transaction(ctx context.Context, do func(tx *gorm.DB) error) (err error) {
-	for range 3 {
-		if err = s.write.WithContext(ctx).Transaction(do); err == nil || !conflict(err) {
-			break
-		}
-	}
-	return err
+func (s *Store) transaction(ctx context.Context, do func(tx *gorm.DB) error) error {
+	return again(func() error { return s.write.WithContext(ctx).Transaction(do) })
 }
 
 // lockVouchers has the transactions of one voucher follow each other, and

@@ -86,7 +86,7 @@ func TestAReplayIsDueUntilItEnds(t *testing.T) {
 		s := open(t, rawURL)
 		keep(t, s, "m", "{")
 		for range 3 {
-			if _, err := s.CountAttempt(t.Context(), "m"); err != nil {
+			if _, err := attempt(t, s, "m"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,7 +94,7 @@ func TestAReplayIsDueUntilItEnds(t *testing.T) {
 			t.Fatalf("got %v, %v, want the replay to start", ok, err)
 		}
 		wantLetter(t, s, "m", sale.Replaying, "op", 1)
-		if n, err := s.CountAttempt(t.Context(), "m"); err != nil || n != 1 {
+		if n, err := attempt(t, s, "m"); err != nil || n != 1 {
 			t.Errorf("got attempt %d, %v, want the earlier ones forgotten", n, err)
 		}
 		if due, err := s.Due(t.Context()); err != nil || due.Replay <= 0 || due.Replay == store.Never {

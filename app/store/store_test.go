@@ -303,18 +303,46 @@ func TestFourInstancesMigrateAtOnce(t *testing.T) {
 	})
 }
 
+// attempt counts one attempt and returns its number.
+func attempt(t *testing.T, s *store.Store, message string) (int, error) {
+	t.Helper()
+	n, err := s.CountAttempts(t.Context(), message)
+	return n[message], err
+}
+
+func TestABatchIsCountedInOneGo(t *testing.T) {
+	both(t, func(t *testing.T, rawURL string) {
+		s := open(t, rawURL)
+		if _, err := attempt(t, s, "b"); err != nil {
+			t.Fatal(err)
+		}
+		const odd = "\xff\x00"
+		got, err := s.CountAttempts(t.Context(), "c", "a", odd, "b", "a")
+		if d := cmp.Diff(map[string]int{"a": 1, "b": 2, "c": 1, odd: 1}, got); err != nil || d != "" {
+			t.Errorf("attempts (-want +got):\n%s%v", d, err)
+		}
+		if err := s.ForgetAttempts(t.Context(), odd, "a"); err != nil {
+			t.Fatal(err)
+		}
+		got, err = s.CountAttempts(t.Context(), odd, "c")
+		if d := cmp.Diff(map[string]int{"c": 2, odd: 1}, got); err != nil || d != "" {
+			t.Errorf("attempts (-want +got):\n%s%v", d, err)
+		}
+	})
+}
+
 func TestAttemptsAreCountedUntilForgotten(t *testing.T) {
 	both(t, func(t *testing.T, rawURL string) {
 		s := open(t, rawURL)
 		for _, want := range []int{1, 2, 3} {
-			if got, err := s.CountAttempt(t.Context(), "m"); err != nil || got != want {
+			if got, err := attempt(t, s, "m"); err != nil || got != want {
 				t.Errorf("got %d, %v, want %d", got, err, want)
 			}
 		}
 		if err := s.ForgetAttempts(t.Context(), "m", "other"); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.CountAttempt(t.Context(), "m"); err != nil || got != 1 {
+		if got, err := attempt(t, s, "m"); err != nil || got != 1 {
 			t.Errorf("got %d, %v, want 1", got, err)
 		}
 	})

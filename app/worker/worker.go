@@ -22,7 +22,7 @@ type Store interface {
 	Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decision, error)
 	GiveUp(ctx context.Context, r sale.Reservation, message string, body []byte, reason, cause string) (sale.Order, error)
 	Orders(ctx context.Context, ids ...sale.ID) ([]sale.Order, error)
-	CountAttempt(ctx context.Context, message string) (int, error)
+	CountAttempts(ctx context.Context, messages ...string) (map[string]int, error)
 	ForgetAttempts(ctx context.Context, messages ...string) error
 	DeadLetter(ctx context.Context, message string, body []byte, reason string) error
 }
@@ -81,22 +81,30 @@ func countsInStore(caps queue.Capabilities) bool {
 	return caps.Guarantee == queue.AtLeastOnce && caps.Attempts != queue.CountedByBroker
 }
 
-func (w *Worker) counter(caps queue.Capabilities) func(context.Context, *queue.Delivery) (int, error) {
+func (w *Worker) counter(caps queue.Capabilities) func(context.Context, []*queue.Delivery) ([]int, error) {
 	if !countsInStore(caps) {
 		return nil
 	}
-	return func(ctx context.Context, d *queue.Delivery) (n int, err error) {
-		if caps.Attempts == queue.FlaggedByBroker && d.Attempt == 1 {
-			return 1, nil
+	return func(ctx context.Context, batch []*queue.Delivery) ([]int, error) {
+		var ids []string
+		for _, d := range batch {
+			if caps.Attempts != queue.FlaggedByBroker || d.Attempt > 1 {
+				ids = append(ids, d.ID)
+			}
 		}
-		err = w.patiently(ctx, func() error {
-			n, err = w.Store.CountAttempt(ctx, d.ID)
+		var counted map[string]int
+		err := w.patiently(ctx, func() (err error) {
+			counted, err = w.Store.CountAttempts(ctx, ids...)
 			return err
 		})
-		if caps.Attempts == queue.FlaggedByBroker {
-			n++ // the first delivery was not written down
+		ns := make([]int, len(batch))
+		for i, d := range batch {
+			ns[i] = counted[d.ID]
+			if caps.Attempts == queue.FlaggedByBroker {
+				ns[i]++ // the first delivery was not written down
+			}
 		}
-		return n, err
+		return ns, err
 	}
 }
 
@@ -245,16 +253,16 @@ func (w *Worker) deadLetter(ctx context.Context, d *queue.Delivery, cause error)
 		}
 		return err
 	}
-	var tries int
+	var tries map[string]int
 	last := store.LastTry(d.ID)
 	err = w.patiently(ctx, func() (err error) {
-		tries, err = w.Store.CountAttempt(ctx, last)
+		tries, err = w.Store.CountAttempts(ctx, last)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if tries == 1 {
+	if tries[last] == 1 {
 		err = w.decide(ctx, []sale.Reservation{r})
 		if err == nil || ctx.Err() != nil {
 			return errors.Join(err, w.forget(context.WithoutCancel(ctx), d.ID, last))
