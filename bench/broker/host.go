@@ -50,7 +50,8 @@ type plan struct {
 	proxied  proxied        // see Broker.ProxyAddrs; zero: it does not care
 	ends     syscall.Signal // what ends it in order; 0: SIGTERM
 
-	settings func(ctx context.Context) map[string]string // see host; may be nil
+	settings  func(ctx context.Context) map[string]string                  // see host; may be nil
+	watermark func(ctx context.Context, to string) (was string, err error) // see Broker.SetMemoryWatermark; nil: it has none
 }
 
 // lastLines returns the end of a log, indented to stand below an error.

@@ -23,6 +23,7 @@ const (
 	opEnd    = "end"    // SIGTERM to the broker, or the Signal, answered once every process is gone
 	opPause  = "pause"  // answered once every process stands still
 	opResume = "resume" // answered once every process has been told
+	opMemory = "memory" // the broker may take Room bytes of memory more than it has
 	opAlone  = "alone"  // what is started from now on is in a network namespace of its own
 
 	// Of the file system that the data are on.

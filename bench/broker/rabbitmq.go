@@ -93,6 +93,9 @@ func planRabbitNode(l layout, name string) (plan, error) {
 	return plan{
 		identity: strings.TrimSuffix(name, "@localhost"),
 		settings: func(ctx context.Context) map[string]string { return rabbitLimits(ctx, name, l.dir, env) },
+		watermark: func(ctx context.Context, to string) (string, error) {
+			return rabbitWatermark(ctx, name, l.dir, env, to)
+		},
 		serve: []command{
 			// In the foreground and before the node, which would start one that
 			// leaves its family.

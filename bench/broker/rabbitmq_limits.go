@@ -29,6 +29,23 @@ Say("disk_free_limit_bytes", rabbit_disk_monitor, get_disk_free_limit, [])`)
 	return got
 }
 
+// rabbitWatermark sets a node's memory watermark and returns what it was, both as
+// Erlang writes them. It lasts until the node ends.
+func rabbitWatermark(ctx context.Context, node, dir string, env []string, to string) (was string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	got, err := askErlang(ctx, dir, env, node, fmt.Sprintf(`
+Say("was", vm_memory_monitor, get_vm_memory_high_watermark, []),
+Say("set", vm_memory_monitor, set_vm_memory_high_watermark, [%s])`, to))
+	if err != nil {
+		return "", err
+	}
+	if got["was"] == "" || got["set"] != "ok" {
+		return "", fmt.Errorf("the node %s did not take %s for its watermark: it answered %v", node, to, got)
+	}
+	return got["was"], nil
+}
+
 // askErlang runs a script beside a node, called N in it, and returns the lines
 // name=value that it says. Say calls a function of the node and says its value;
 // what a version does not know is left out. env is the node's own, and its

@@ -135,6 +135,8 @@ func (s *supervisor) answer(r request) {
 		err = s.pauseAll()
 	case opResume:
 		err = s.signalAll(unix.SIGCONT, map[int]bool{})
+	case opMemory:
+		err = s.limitMemory(r.Room)
 	case opAlone:
 		err = standAlone()
 	case opDisk, opSettle, opCut, opImage, opDelay, opLimit, opStats:
