@@ -51,6 +51,11 @@
 // others. A replay that comes after what retention has removed begins with the
 // oldest message that is left.
 //
+// Retention asks nobody whether a message was read: where the topic has a
+// retention.bytes the oldest beyond it are dropped, accepted or not, and a group
+// that had not got so far goes on with the oldest that is left, without an error.
+// Kafka's own limit, seven days, is not called dropping here.
+//
 // A publish is rejected where Kafka certainly did not store it: the broker
 // cannot be reached, or it says so before it appends (too large, not enough
 // replicas, not authorised). After a time-out, a broken connection or an error
@@ -176,6 +181,7 @@ func (q *topicQueue) Capabilities() queue.Capabilities {
 		OrderedPerKey: true,
 		Stored:        true,
 		Durable:       q.acks != 0,
+		DropsOldest:   q.facts.retained >= 0,
 		Shared:        true,
 		LeaseFenced:   true,
 		Replay:        true,

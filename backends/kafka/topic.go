@@ -24,6 +24,7 @@ type topicFacts struct {
 	minInSync  int  // replicas that acks=all waits for, at least
 	flushEach  bool // every batch is synced before it is confirmed
 	maxBatch   int  // bytes of the largest record batch that is taken
+	retained   int  // bytes that are kept in each partition, read or not; -1: without a limit
 }
 
 // ensureTopic creates the topic where it is missing, waits until each of its
@@ -150,13 +151,13 @@ func (l layout) serving(topic string) func(context.Context, *kafkago.Client) err
 // read returns the request that fills in f from the topic's settings. Who may
 // not see them gets what holds for Kafka without settings.
 func (f *topicFacts) read(topic string) func(context.Context, *kafkago.Client) error {
-	f.minInSync, f.maxBatch = 1, 1_000_000
+	f.minInSync, f.maxBatch, f.retained = 1, 1_000_000, -1
 	return func(ctx context.Context, client *kafkago.Client) error {
 		res, err := client.DescribeConfigs(ctx, &kafkago.DescribeConfigsRequest{
 			Resources: []kafkago.DescribeConfigRequestResource{{
 				ResourceType: kafkago.ResourceTypeTopic,
 				ResourceName: topic,
-				ConfigNames:  []string{"min.insync.replicas", "flush.messages", "max.message.bytes"},
+				ConfigNames:  []string{"min.insync.replicas", "flush.messages", "max.message.bytes", "retention.bytes"},
 			}},
 		})
 		if err != nil {
@@ -181,6 +182,8 @@ func (f *topicFacts) read(topic string) func(context.Context, *kafkago.Client) e
 					f.flushEach = n == 1
 				case "max.message.bytes":
 					f.maxBatch = n
+				case "retention.bytes":
+					f.retained = n
 				}
 			}
 		}
