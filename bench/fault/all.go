@@ -9,7 +9,7 @@ func All() []Fault {
 		BrokerKill(), BrokerStop(), BrokerFreeze(),
 		PowerLoss(), SlowFsync(), DiskFull(),
 		LostReplyPublish(), LostReplyReceive(), Reset(), BlackHoleConsumer(), Latency(), Bandwidth(), IdleClose(),
-		QueueLimit(), MemoryEnd(), Unroutable(), KeyDelete(), GroupDelete(), DelConsumer(), ScriptFlush(), Bell(),
+		QueueLimit(), MemoryEnd(), OutOfMemory(), MemoryWatermark(), Unroutable(), KeyDelete(), GroupDelete(), DelConsumer(), ScriptFlush(), Bell(),
 		DatabaseDown(), DatabaseKill(), CommitReplyLost(),
 		LeaderKill(), FollowerKill(), LeaderPartition(), MajorityLoss(),
 	}

@@ -264,6 +264,8 @@ func TestFaultsOfCommandsSayWhatTheyMeanNothingTo(t *testing.T) {
 		{KeyDelete(), []string{"list", "no-ack", "stream", "bounded", "bell"}},
 		{ScriptFlush(), []string{"list", "no-ack", "stream", "bell"}},
 		{MemoryEnd(), []string{"list", "no-ack", "stream", "bell"}},
+		{OutOfMemory(), []string{"list", "no-ack", "stream", "bell"}},
+		{MemoryWatermark(), []string{"bounded"}},
 		{GroupDelete(), []string{"no-ack", "stream"}},
 		{DelConsumer(), []string{"stream"}},
 		{QueueLimit(), []string{"bounded"}},

@@ -31,6 +31,7 @@ func DatabaseKill() Fault {
 	return Fault{
 		Name:        "database-kill",
 		Summary:     "the database gets SIGKILL under load and is restarted",
+		Trials:      3, // a commit under way is answered or not, and is done once: any moment shows it
 		OwnDatabase: true,
 		Means:       hasDatabase,
 		Run: func(ctx context.Context, s Scene) error {

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -9,8 +10,7 @@ import (
 	"queuelab/queue"
 )
 
-// lostReplies is how many replies a trial loses, spread over the first half of
-// its load.
+// lostReplies is how many replies a trial loses, spread over half of its load.
 const lostReplies = 4
 
 // LostReplyPublish cuts off answers to publishes that the broker has carried
@@ -40,7 +40,11 @@ func LostReplyPublish() Fault {
 				// lag behind it.
 				t := s.Target()
 				gap := time.Duration(float64(t.Messages) / (t.Rate / 2) / (2 * lostReplies) * float64(time.Second))
-				return loseReplies(ctx, s, p, proxy.Published(t.Broker), producer, func(int64) error { return pass(ctx, gap) })
+				lost, err := loseReplies(ctx, s, p, proxy.Published(t.Broker), func(int64) error { return pass(ctx, gap) })
+				if !lost {
+					return err
+				}
+				return s.Finish(ctx, producer)
 			})
 		},
 	}
@@ -65,21 +69,28 @@ func LostReplyReceive() Fault {
 				if _, err := s.Start(ctx, behind(s, p, Role{Consumer: &Consumer{}})); err != nil {
 					return err
 				}
-				producer, err := load(ctx, s, Role{Producer: &Producer{Count: s.Target().Messages}})
+				// Without an end of its own: after a lost reply some clients take their
+				// time, and one reply may carry all that came meanwhile.
+				producer, err := load(ctx, s, Role{Producer: &Producer{Count: 1 << 20}})
 				if err != nil {
 					return err
 				}
-				return loseReplies(ctx, s, p, proxy.Received(s.Target().Broker), producer, func(i int64) error {
+				lost, err := loseReplies(ctx, s, p, proxy.Received(s.Target().Broker), func(i int64) error {
 					return s.Delivered(ctx, int64(s.Target().Messages)*(i+1)/(2*lostReplies))
 				})
+				if err := errors.Join(err, producer.Stop(ctx)); !lost || err != nil {
+					return err
+				}
+				return s.Finish(ctx)
 			})
 		},
 	}
 }
 
 // loseReplies loses some under load, one after the other, and counts the
-// messages that they were about. next waits for the time of the next one.
-func loseReplies(ctx context.Context, s Scene, p *proxy.Proxy, which proxy.Match, producer Node, next func(i int64) error) error {
+// messages that they were about. next waits for the time of the next one. It
+// reports false where that proves nothing.
+func loseReplies(ctx context.Context, s Scene, p *proxy.Proxy, which proxy.Match, next func(i int64) error) (bool, error) {
 	var about atomic.Int64
 	counted := func(request, reply []byte) bool {
 		if !which(request, reply) {
@@ -92,7 +103,7 @@ func loseReplies(ctx context.Context, s Scene, p *proxy.Proxy, which proxy.Match
 	for i := range int64(lostReplies) {
 		if err := next(i); err != nil {
 			s.Invalid("%v", err)
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 		late := time.NewTimer(10 * time.Second)
 		select {
@@ -105,16 +116,16 @@ func loseReplies(ctx context.Context, s Scene, p *proxy.Proxy, which proxy.Match
 			continue
 		case <-ctx.Done():
 			late.Stop()
-			return ctx.Err()
+			return false, ctx.Err()
 		case <-late.C:
 		}
 		if i == 0 {
 			s.Invalid("no reply came through the proxy to be lost within 10s")
-			return nil
+			return false, nil
 		}
 		s.Note("%d of %d replies were lost: the load was over", i, lostReplies)
 		break
 	}
 	s.Healed()
-	return s.Finish(ctx, producer)
+	return true, nil
 }

@@ -14,9 +14,9 @@ import (
 // than the rest of the load.
 const memoryLeft = 16 << 10
 
-// MemoryEnd lets an unbounded queue grow until memory ends: Redis reaches its
+// MemoryEnd lets a queue grow to the limit that somebody set: Redis reaches its
 // maxmemory under load, and the policy is to evict nothing. What it refuses is
-// certainly refused, and what it took stays.
+// certainly refused, and what it took stays. OutOfMemory is without such a limit.
 func MemoryEnd() Fault {
 	return Fault{
 		Name:    "memory-end",

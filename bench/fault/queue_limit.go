@@ -24,6 +24,9 @@ func QueueLimit() Fault {
 			return ""
 		},
 		Run: func(ctx context.Context, s Scene) error {
+			if s.Target().Scheme == "kafka" { // it counts bytes
+				return beyondRetention(ctx, s)
+			}
 			limit, err := limitOf(s)
 			if err != nil {
 				return err

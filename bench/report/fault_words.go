@@ -34,6 +34,8 @@ func faultTitles() map[string]text {
 		"group-delete":               say("group deleted"),
 		"script-flush":               say("scripts flushed"),
 		"memory-end":                 say("memory at its end"),
+		"out-of-memory":              say("killed by its memory"),
+		"memory-watermark":           say("above the memory watermark"),
 		"bell":                       say("bell lost"),
 		"leader-kill":                say("leader killed"),
 		"leader-partition":           say("leader cut off"),

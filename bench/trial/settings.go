@@ -97,6 +97,7 @@ func Settings() []Setting {
 		set("kafka", "commit-before", "kafka", "default", ProfileAtMostOnce, "acks=all&commit=before", "offsets are committed before the handler: what a dead consumer held is skipped"),
 		set("kafka", "auto-commit", "kafka", "default", ProfileAtMostOnce, "acks=all&commit=auto&commit-interval=100ms", "a timer commits what was handed out, done or not: a dead consumer's may be skipped, or come again"),
 		set("kafka", "auto-commit-poll", "kafka", "default", ProfileAtMostOnce, "acks=all&commit=poll&commit-interval=100ms", "commits in the poll loop what earlier polls returned, as Java does: nothing is skipped if the handler is done before it polls again"),
+		set("kafka", "retention", "kafka", "retention", ProfileDiskAsync, "acks=all&partitions=1", "a megabyte or two is kept in each partition: a backlog beyond that loses the oldest, read or not, though every in-sync replica had answered"),
 		set("kafka", "client-retries", "kafka", "default", ProfileDiskAsync, "acks=all&retries=3", "kafka-go's producer retries: a lost answer is a second copy, and no error"),
 		set("kafka", "franz-idempotent", "kafka", "default", ProfileDiskAsync, "acks=all&client=franz&retries=3", "franz-go's idempotent producer retries: what is sent again has its number, and the broker stores it once"),
 		set("nats", "default", "nats", "default", ProfileDiskAsync, "", "written before the answer, synced every two minutes: a killed server forgets nothing, a power cut up to two minutes"),
