@@ -22,11 +22,15 @@ func paceOf(kind string) pace {
 	case "kafka":
 		return pace{5, 4, 8.5}
 	case "kafka-3":
-		return pace{15, 6, 8}
+		return pace{15, 6, 14}
 	case "rabbitmq-3":
 		return pace{25, 9, 13}
 	case "redis-sentinel":
 		return pace{4, 5, 4}
+	case "postgres":
+		return pace{2, 4.5, 4}
+	case "nats":
+		return pace{1, 4.2, 1}
 	}
 	return pace{1, 3.3, 1.5}
 }
@@ -52,11 +56,13 @@ func tollOf(name string) toll {
 	case "queue-limit", "unroutable":
 		return toll{6, 0}
 	case "leader-kill", "follower-kill":
-		return toll{4, 0.7}
+		return toll{2, 0.6}
 	case "leader-partition":
 		return toll{12, 0.5}
 	case "majority-loss":
-		return toll{7, 1}
+		return toll{4, 0.8}
+	case "bell":
+		return toll{8, 0}
 	case "memory-end", "idle-close", "consumer-kill-slow-handler":
 		return toll{1.3, 0}
 	case "out-of-memory", "memory-watermark":
