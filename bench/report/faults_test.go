@@ -80,3 +80,30 @@ func TestTheFrontierSetsLatencyAgainstLoss(t *testing.T) {
 		}
 	}
 }
+
+func TestACampaignsVerdictComesFromItsOwnKillsAndPowerCuts(t *testing.T) {
+	cell := func(setting, profile, fault string, lost int64) trial.Cell {
+		return trial.Cell{Backend: "kafka", Setting: setting, Profile: profile, Test: trial.TestFault, Fault: fault, Trials: 10, Valid: 10, Counts: ledger.Counts{Lost: lost},
+			Verdict: trial.VerdictAsExpected, Loss: &trial.Loss{Trials: 10}, LossWindowMillis: &trial.LossWindow{Max: 4490}}
+	}
+	v := newView(trial.Result{Cells: []trial.Cell{
+		cell("kept", trial.ProfileDiskSync, powerLoss, 0), cell("gone", trial.ProfileDiskSync, trial.FaultBrokerKill, 0), cell("gone", trial.ProfileDiskSync, powerLoss, 5),
+		cell("late", trial.ProfileDiskAsync, leaderKill, 0), cell("late", trial.ProfileDiskAsync, powerLoss, 5), cell("blank", trial.ProfileDiskSync, "unroutable", 0), cell("bare", trial.ProfileDiskSync, "reset", 0),
+	}})
+	answers := v.answers()
+	if got := answers[0].Choice.String() + ", " + answers[1].Choice.String(); got != "kafka/kept, kafka/late" {
+		t.Errorf("got %s, want kafka/kept and kafka/late", got)
+	}
+	all := v.powerCut().String()
+	for _, o := range append(answers[0].Out, answers[1].Out...) {
+		all += "\n" + o.String()
+	}
+	for _, want := range []string{"on 3 settings", "kafka/gone: lost messages, power lost", "kafka/blank, kafka/bare: broker killed was not tested", "kafka/late: of 10 power cuts the worst took messages that were 4.49 s old"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("got no %q in:\n%s", want, all)
+		}
+	}
+	if got := newView(sample()).powerCut().String(); !strings.Contains(got, "not tested here") {
+		t.Errorf("without a campaign: got %q", got)
+	}
+}
