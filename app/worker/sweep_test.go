@@ -155,10 +155,13 @@ func TestALateSettleOfAClosedOrderKeepsNoUnit(t *testing.T) {
 		name string
 		next string // what the buyer has by then
 		left int64
+		// atOnce: who closed the order gave the unit back himself.
+		atOnce bool
 	}{
-		{"the buyer has nothing else", "", 5},
-		{"the buyer has another confirmed order", "confirmed", 4},
-		{"the buyer has another order in the queue", "queued", 4},
+		{"the buyer has nothing else", "", 5, false},
+		{"the buyer has another confirmed order", "confirmed", 4, false},
+		{"the buyer has another order in the queue", "queued", 4, false},
+		{"the unit was given back at once", "", 5, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t)
@@ -167,6 +170,12 @@ func TestALateSettleOfAClosedOrderKeepsNoUnit(t *testing.T) {
 			l.fulfil(a)
 			l.closeOrder(a)
 			s := l.sweep()
+			if c.atOnce {
+				if ok, err := l.gate.Release(t.Context(), a); err != nil || !ok {
+					t.Fatal(ok, err)
+				}
+				s.Again = time.Second // the first look must come before that
+			}
 			if _, err := s.Once(t.Context()); err != nil {
 				t.Fatal(err)
 			}
