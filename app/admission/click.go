@@ -91,21 +91,23 @@ func (g *Redis) call(ctx context.Context, clicks []*asking) call {
 	if g.enqueue != nil {
 		keys, command = append(keys, g.enqueue.Key), g.enqueue.Command
 	}
-	args := make([]any, 0, 4+len(keys)+5*len(clicks))
+	args := make([]any, 0, 5+len(keys)+5*len(clicks))
 	args = append(args, "evalsha", g.admit.Hash(), len(keys))
 	for _, k := range keys {
 		args = append(args, k)
 	}
-	args = append(args, command)
+	args = append(args, command, len(clicks))
+	var more []any
 	for _, a := range clicks {
 		c := &a.click
 		m := c.Message()
 		args = append(args, c.UserID, m.ID, c.Nth, c.Key, m.Body)
 		if g.enqueue != nil {
-			more := g.enqueue.Args(m)
-			args = append(append(args, len(more)), more...)
+			own := g.enqueue.Args(m)
+			more = append(append(more, len(own)), own...)
 		}
 	}
+	args = append(args, more...)
 	return call{clicks, redis.NewSliceCmd(ctx, args...)}
 }
 

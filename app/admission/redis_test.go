@@ -338,8 +338,8 @@ func TestScriptsDeclareTheirKeysForACluster(t *testing.T) {
 		args []any
 	}{
 		{"load.lua", tag("sale", "buyers"), []any{5, 5, 0, now + 3_600_000, 2, 0}},
-		{"admit.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"", "u", "1", 0, "k", "{}", "u", "2", 1, "", "{}"}},
-		{"admit.lua", append(tag("sale", "buyers", "marks", "due", "keys"), "list:{1}"), []any{"lpush", "v", "3", 0, "", "{}", 1, "message"}},
+		{"admit.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"", 2, "u", "1", 0, "k", "{}", "u", "2", 1, "", "{}"}},
+		{"admit.lua", append(tag("sale", "buyers", "marks", "due", "keys"), "list:{1}"), []any{"lpush", 1, "v", "3", 0, "", "{}", 1, "message"}},
 		{"stale.lua", tag("marks", "due"), []any{0, 10}},
 		{"withdraw.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"u", "1"}},
 		{"settle.lua", tag("sale", "buyers", "marks", "due"), []any{"u#1", "2"}},
