@@ -22,7 +22,9 @@ func MemoryEnd() Fault {
 		Name:    "memory-end",
 		Summary: "Redis reaches its maxmemory under load with no consumer, and evicts nothing",
 		Trials:  3,
-		Means:   isRedisStore,
+		// A Redis that was given has other users.
+		OwnBroker: true,
+		Means:     isRedisStore,
 		Run: func(ctx context.Context, s Scene) error {
 			if err := s.Settle(ctx); err != nil {
 				return err

@@ -14,7 +14,9 @@ func ScriptFlush() Fault {
 		Name:    "script-flush",
 		Summary: "Redis forgets its scripts (SCRIPT FLUSH), ten times under load",
 		Trials:  3,
-		Means:   isRedisStore,
+		// A Redis that was given has other users.
+		OwnBroker: true,
+		Means:     isRedisStore,
 		Run: func(ctx context.Context, s Scene) error {
 			producer, err := consumedUnderLoad(ctx, s)
 			if producer == nil {
