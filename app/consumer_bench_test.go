@@ -44,7 +44,7 @@ func BenchmarkConsumer(b *testing.B) {
 	b.Cleanup(func() { gate.Close() })
 	for _, q := range []struct{ name, kind, setting, scheme, query string }{
 		{"memory", "", "", "", ""},
-		{"redis-streams", "redis", "aof-everysec", "redis+streams", "batch=256"},
+		{"redis-streams", "redis", "aof-everysec", "redis+streams", ""},
 		{"rabbitmq", "rabbitmq", "", "amqp", "type=quorum&prefetch=512"},
 		{"kafka", "kafka", "", "kafka", ""},
 	} {

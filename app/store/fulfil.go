@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,20 +34,33 @@ func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decis
 	if len(rs) == 0 {
 		return nil, nil
 	}
-	var decided map[int64]decision
-	err := s.transaction(ctx, func(tx *gorm.DB) error {
-		vouchers := make([]int64, len(rs))
-		for i, r := range rs {
-			vouchers[i] = int64(r.VoucherID)
-		}
-		payBy, err := s.lockVouchers(tx, vouchers...)
-		if err == nil {
-			decided, err = fulfil(tx, rs, payBy)
-		}
+	todo := inOrder(rs)
+	decided := map[int64]decision{}
+	err := again(func() (err error) {
+		decided, err = s.confirm(ctx, todo)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("fulfil %d orders: %w", len(rs), err)
+	}
+	if len(decided) < len(todo) {
+		rest := slices.DeleteFunc(slices.Clone(todo), func(r sale.Reservation) bool {
+			_, done := decided[int64(r.OrderID)]
+			return done
+		})
+		var more map[int64]decision
+		err := s.transaction(ctx, func(tx *gorm.DB) (err error) {
+			more, err = s.fulfil(tx, rest)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("fulfil %d orders: %w", len(rs), err)
+		}
+		if decided == nil {
+			decided = more
+		} else {
+			maps.Copy(decided, more)
+		}
 	}
 	out := make([]sale.Decision, len(rs))
 	for i, r := range rs {
@@ -69,30 +83,50 @@ func (s *Store) transaction(ctx context.Context, do func(tx *gorm.DB) error) err
 	return again(func() error { return s.write.WithContext(ctx).Transaction(do) })
 }
 
-// lockVouchers has the transactions of one voucher follow each other, and
-// returns until when an order that is confirmed now is to be paid, by the
-// database's clock: one clock says when the time begins and when it has ended.
-// The transactions would follow each other anyhow, at the stock; but without the
-// lock two of them could first meet at the two unique indexes, in opposite order,
-// and wait for PostgreSQL's deadlock detection. SQLite has one writer at a time.
-func (s *Store) lockVouchers(tx *gorm.DB, ids ...int64) (payBy map[int64]int64, err error) {
-	slices.Sort(ids)
-	query := "SELECT id, CASE WHEN pay_within_ms > 0 THEN " + s.now() + " + pay_within_ms ELSE 0 END AS pay_by_ms FROM vouchers WHERE id IN ? ORDER BY id"
-	if s.name == "postgres" {
-		query += " FOR NO KEY UPDATE"
+// inOrder returns each order once, those of one buyer's unit together, and the
+// earlier of them first. Since everybody inserts in this order, two batches
+// that have orders in common, or buyers, wait for each other at most once, and
+// never each for the other.
+func inOrder(rs []sale.Reservation) []sale.Reservation {
+	todo := slices.Clone(rs)
+	slices.SortStableFunc(todo, func(a, b sale.Reservation) int { return cmp.Compare(a.OrderID, b.OrderID) })
+	todo = slices.CompactFunc(todo, func(a, b sale.Reservation) bool { return a.OrderID == b.OrderID })
+	slices.SortStableFunc(todo, func(a, b sale.Reservation) int {
+		return cmp.Or(cmp.Compare(a.VoucherID, b.VoucherID), cmp.Compare(a.UserID, b.UserID), cmp.Compare(a.Nth, b.Nth))
+	})
+	return todo
+}
+
+// lockVouchers has transactions that close orders of a voucher follow each other.
+func (s *Store) lockVouchers(tx *gorm.DB, ids ...int64) error {
+	if s.name != "postgres" {
+		return nil // SQLite has one writer at a time
 	}
-	var locked []struct {
+	slices.Sort(ids)
+	var locked []int64
+	err := tx.Raw("SELECT id FROM vouchers WHERE id IN ? ORDER BY id FOR NO KEY UPDATE", slices.Compact(ids)).Scan(&locked).Error
+	return wrap("lock vouchers", err)
+}
+
+// payBy returns until when an order that is confirmed now is to be paid, by the
+// database's clock: one clock says when the time begins and when it has ended.
+func (s *Store) payBy(tx *gorm.DB, todo []sale.Reservation) (map[int64]int64, error) {
+	var ids []int64 // they are in order
+	for _, r := range todo {
+		if id := int64(r.VoucherID); len(ids) == 0 || ids[len(ids)-1] != id {
+			ids = append(ids, id)
+		}
+	}
+	var terms []struct {
 		ID      int64
 		PayByMS int64 `gorm:"column:pay_by_ms"`
 	}
-	if err := tx.Raw(query, slices.Compact(ids)).Scan(&locked).Error; err != nil {
-		return nil, fmt.Errorf("lock vouchers: %w", err)
+	err := tx.Raw("SELECT id, CASE WHEN pay_within_ms > 0 THEN "+s.now()+" + pay_within_ms ELSE 0 END AS pay_by_ms FROM vouchers WHERE id IN ?", ids).Scan(&terms).Error
+	by := make(map[int64]int64, len(terms))
+	for _, v := range terms {
+		by[v.ID] = v.PayByMS
 	}
-	payBy = make(map[int64]int64, len(locked))
-	for _, v := range locked {
-		payBy[v.ID] = v.PayByMS
-	}
-	return payBy, nil
+	return by, wrap("read times to pay", err)
 }
 
 type decision struct {
@@ -104,13 +138,12 @@ func (r orderRow) of(res sale.Reservation) bool {
 	return r.VoucherID == int64(res.VoucherID) && r.UserID == res.UserID
 }
 
-func fulfil(tx *gorm.DB, rs []sale.Reservation, payBy map[int64]int64) (map[int64]decision, error) {
+func (s *Store) fulfil(tx *gorm.DB, todo []sale.Reservation) (map[int64]decision, error) {
 	now := time.Now()
-	// Each order once, and the earlier order of a buyer first.
-	todo := slices.Clone(rs)
-	slices.SortStableFunc(todo, func(a, b sale.Reservation) int { return cmp.Compare(a.OrderID, b.OrderID) })
-	todo = slices.CompactFunc(todo, func(a, b sale.Reservation) bool { return a.OrderID == b.OrderID })
-
+	payBy, err := s.payBy(tx, todo)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]orderRow, len(todo))
 	for i, r := range todo {
 		rows[i] = row(r, sale.Confirmed, "", now)

@@ -91,12 +91,13 @@ func wrap(what string, err error) error {
 // closeOrders moves those of the orders that still are as wanted, and gives
 // their units back.
 func (s *Store) closeOrders(tx *gorm.DB, c change, ids []int64) ([]orderRow, error) {
-	// Vouchers first, as Fulfil does: else the two could wait for each other.
+	// Vouchers first, in their order: else two who close orders of several could
+	// wait for each other. Fulfil has rows of its own and waits for vouchers last.
 	var vouchers []int64
 	if err := tx.Model(&orderRow{}).Where("id IN ?", ids).Distinct().Pluck("voucher_id", &vouchers).Error; err != nil || len(vouchers) == 0 {
 		return nil, err
 	}
-	if _, err := s.lockVouchers(tx, vouchers...); err != nil {
+	if err := s.lockVouchers(tx, vouchers...); err != nil {
 		return nil, err
 	}
 	// One statement looks and moves: a payment may come at the same time.
