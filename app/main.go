@@ -38,8 +38,16 @@ type flags struct {
 	Lanes       int           `default:"4" help:"Batches of orders decided at the same time."`
 	Batch       int           `default:"64" help:"Most orders in one database transaction."`
 	MaxAttempts int           `default:"5" help:"How often an order that cannot be decided is tried, before it fails."`
+	Reconcile   time.Duration `default:"30s" help:"Pause between two comparisons of gate, queue and database, which put right what has drifted; 0 turns that off."`
 
 	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
+}
+
+// commands is the command line: the flags are those of every command.
+type commands struct {
+	flags
+	Serve  struct{}  `cmd:"" default:"1" help:"Run the service: what seckill does without a command."`
+	Verify verifyCmd `cmd:"" help:"Compare gate, queue and database, print the ledger of every voucher, and exit 3 where it does not balance."`
 }
 
 const description = `A flash-sale service over a queue of your choice.
@@ -54,6 +62,8 @@ Examples:
   curl -H "Authorization: Bearer $TOKEN" -d '{"title":"Tea","stock":10,"payValue":100,"actualValue":500,
       "beginTime":"2026-01-01T00:00:00Z","endTime":"2030-01-01T00:00:00Z"}' http://127.0.0.1:8080/api/vouchers
       create a voucher, with the operator token
+  seckill verify --queue redis-streams --redis redis://127.0.0.1:6379/0 --db postgres://shop@127.0.0.1/shop
+      does every ledger balance, and has everybody an answer? exit 0 yes, 3 no
 `
 
 // Validate is called by kong.
@@ -66,6 +76,8 @@ func (f *flags) Validate() error {
 		return fmt.Errorf("--trust-user-header lets anybody buy as anybody, so it works only while listening on loopback, not on %q", f.Listen)
 	case f.Rescan < 0 || f.Rescan > 0 && f.Rescan < 100*time.Millisecond:
 		return fmt.Errorf("--rescan=%v: want 0, or at least 100ms", f.Rescan)
+	case f.Reconcile < 0 || f.Reconcile > 0 && f.Reconcile < time.Second:
+		return fmt.Errorf("--reconcile=%v: want 0, or at least 1s", f.Reconcile)
 	case f.WorkerID < -1 || f.WorkerID > sale.MaxWorker:
 		return fmt.Errorf("--worker-id=%d: want 0 to %d", f.WorkerID, sale.MaxWorker)
 	case f.Lanes < 1 || f.Lanes > 64:
@@ -103,8 +115,11 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "seckill: "+oneLine(err))
-		if errors.As(err, new(usageError)) {
+		switch {
+		case errors.As(err, new(usageError)):
 			os.Exit(2)
+		case errors.Is(err, errDrift):
+			os.Exit(3)
 		}
 		os.Exit(1)
 	}
@@ -118,9 +133,13 @@ func oneLine(err error) string {
 // run is the program: it serves until ctx ends, and nil says that it stopped
 // in order. The flags' environment variables are those of the process.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f, err := parse(args, stdout, stderr)
-	if f == nil || err != nil {
+	c, command, err := parse(args, stdout, stderr)
+	if c == nil || err != nil {
 		return err
+	}
+	f := &c.flags
+	if command == "verify" {
+		return c.Verify.run(ctx, f, stdout, stderr)
 	}
 	s, err := open(ctx, f, stderr)
 	if err != nil {
@@ -130,24 +149,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return s.serve(ctx)
 }
 
-// parse returns nil flags when the command line asked for help or the version.
-func parse(args []string, stdout, stderr io.Writer) (*flags, error) {
-	var f flags
+// parse returns the command that was asked for; nil commands when the command line asked for help or the version.
+func parse(args []string, stdout, stderr io.Writer) (*commands, string, error) {
+	var c commands
 	answered := false
-	k, err := kong.New(&f, kong.Name("seckill"), kong.Description(description), kong.DefaultEnvars("SECKILL"),
+	k, err := kong.New(&c, kong.Name("seckill"), kong.Description(description), kong.DefaultEnvars("SECKILL"),
 		kong.Vars{"version": "seckill " + version()}, kong.Writers(stdout, stderr), kong.Exit(func(int) { answered = true }),
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}))
 	if err != nil {
-		return nil, fmt.Errorf("command line: %w", err)
+		return nil, "", fmt.Errorf("command line: %w", err)
 	}
-	_, err = k.Parse(args)
+	parsed, err := k.Parse(args)
 	switch {
 	case answered:
-		return nil, nil
+		return nil, "", nil
 	case err != nil:
-		return nil, usageError{err}
+		return nil, "", usageError{err}
 	}
-	return &f, nil
+	return &c, parsed.Command(), nil
 }
 
 func version() string {

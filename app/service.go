@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"queuelab/app/admission"
+	"queuelab/app/reconcile"
 	"queuelab/app/sale"
 	"queuelab/app/store"
 	"queuelab/app/web"
@@ -50,6 +51,9 @@ type service struct {
 	worker  *worker.Worker
 	web     *web.Server
 
+	sole      *store.Sole           // nil: other instances may be beside this one
+	reconcile *reconcile.Reconciler // nil: off
+
 	operatorToken string
 }
 
@@ -84,6 +88,9 @@ func open(ctx context.Context, f *flags, stderr io.Writer) (_ *service, err erro
 	if s.store, err = store.Open(ctx, f.DB); err != nil {
 		return nil, err
 	}
+	if err := s.beAlone(ctx); err != nil {
+		return nil, err
+	}
 	if s.lease, err = sale.TakeLease(ctx, s.store, f.WorkerID); err != nil {
 		return nil, err
 	}
@@ -100,6 +107,19 @@ func open(ctx context.Context, f *flags, stderr io.Writer) (_ *service, err erro
 		return nil, fmt.Errorf("queue: %w", err)
 	}
 	return s, s.wire()
+}
+
+// beAlone refuses to share a sale whose queue other instances cannot see.
+func (s *service) beAlone(ctx context.Context) (err error) {
+	if s.queue.Capabilities().Shared {
+		return nil
+	}
+	s.sole, err = s.store.Sole(ctx)
+	if errors.Is(err, store.ErrNotSole) {
+		return fmt.Errorf("another instance sells from database %s with a queue of its own: the memory queue lives in one process, so neither could see the other's orders, "+
+			"and stopping one would lose what it holds; give all instances a queue that they share, such as --queue redis-streams, or another --db", store.Redact(s.f.DB))
+	}
+	return err
 }
 
 func openGate(ctx context.Context, redisURL string) (sale.Gate, error) {
@@ -183,6 +203,9 @@ func (s *service) wire() error {
 	if f.Rescan > 0 {
 		s.rescan = &worker.Rescan{Gate: s.gate, Store: s.store, Vouchers: s.loader.Recent, Outbox: outbox, Results: s.results, Log: s.log, Age: f.Rescan}
 	}
+	if err := s.newReconciler(outbox); err != nil {
+		return err
+	}
 	s.sweep = &worker.Sweep{Store: s.store, Gate: s.gate, Outbox: outbox, Results: s.results, Log: s.log}
 	ready := map[string]func(context.Context) error{"database": s.store.Ping, "admission": s.gate.Check}
 	if s.backlog != nil {
@@ -190,8 +213,37 @@ func (s *service) wire() error {
 	}
 	s.web = web.New(web.Options{
 		Service: &sale.Service{IDs: ids, Gate: s.gate, Store: s.store, Life: s.store, Letters: s.store, Outbox: outbox, Results: s.results, Loader: s.loader, Observer: metrics, Log: s.log},
-		Tokens:  tokens, OperatorToken: s.operatorToken, TrustUserHeader: f.TrustUserHeader, Metrics: metrics, Ready: ready, Unavailable: store.Transient, Log: s.log,
+		Tokens:  tokens, OperatorToken: s.operatorToken, TrustUserHeader: f.TrustUserHeader, Metrics: metrics, Reconcile: s.reconcile, Ready: ready, Unavailable: store.Transient, Log: s.log,
 	})
+	return nil
+}
+
+// newReconciler compares what this instance sees; every instance does, and what
+// two of them put right at the same time is right.
+func (s *service) newReconciler(outbox *sale.Outbox) error {
+	if s.f.Reconcile == 0 {
+		return nil
+	}
+	gate, ok := s.gate.(reconcile.Gate)
+	if !ok {
+		return errors.New("this gate cannot be compared with the database: use --reconcile=0")
+	}
+	s.reconcile = &reconcile.Reconciler{
+		Gate: gate, Store: s.store, Vouchers: s.loader.Recent, Backlog: s.backlog, Log: s.log,
+		Publish: func(ctx context.Context, r sale.Reservation) error {
+			_, err := outbox.Send(ctx, r, "reconcile")
+			return err
+		},
+		Load: func(ctx context.Context, id sale.ID) error {
+			v, err := s.store.Voucher(ctx, id)
+			if err == nil {
+				s.loader.Want(v)
+			}
+			return err
+		},
+		// Two rescans and what a worker may take from reading to telling the gate.
+		Age: 2*s.f.Rescan + worker.Trust, Every: s.f.Reconcile, Repair: true,
+	}
 	return nil
 }
 
@@ -207,17 +259,27 @@ func (s *service) serve(ctx context.Context) error {
 	wg.Go(func() { s.results.Run(background) })
 	wg.Go(func() { s.loader.Run(background) })
 	wg.Go(func() { s.sweep.Run(background) })
+	if s.reconcile != nil {
+		wg.Go(func() { s.reconcile.Run(background) })
+	}
 	if s.rescan != nil {
 		wg.Go(func() { s.rescan.Run(background) })
 	}
 	working, stopWorker := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorker()
-	failed := make(chan error, 3) // one for each that may end by itself
+	failed := make(chan error, 4) // one for each that may end by itself
 	wg.Go(func() {
 		if err := s.lease.Run(background, func(err error) { s.log.Warn("lease", "error", err) }); err != nil {
 			failed <- err
 		}
 	})
+	if s.sole != nil {
+		wg.Go(func() {
+			if err := s.sole.Watch(background); err != nil {
+				failed <- fmt.Errorf("the memory queue cannot be shared, and while the database was away an instance came beside this one: %w", err)
+			}
+		})
+	}
 	worked := make(chan struct{})
 	wg.Go(func() {
 		defer close(worked)
@@ -288,6 +350,7 @@ func (s *service) close() {
 	if s.gate != nil {
 		note(s.gate.Close())
 	}
+	note(s.sole.Close())
 	if s.store != nil {
 		note(s.store.Close())
 	}

@@ -26,6 +26,7 @@ type Store struct {
 	write *gorm.DB
 	read  *gorm.DB // the same as write on PostgreSQL
 	name  string
+	path  string // of a SQLite file
 }
 
 // pool is far below PostgreSQL's 100 connections, so that several instances
@@ -96,7 +97,7 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 	dsn := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}).String() + "?_txlock=immediate&_pragma=journal_mode(WAL)" +
 		"&_pragma=busy_timeout(5000)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)"
 	// One writer, because SQLite's lock is unfair; readers do not wait for it.
-	s := &Store{name: "sqlite"}
+	s := &Store{name: "sqlite", path: path}
 	if s.write, err = gorm.Open(sqlite.Open(dsn), config()); err != nil {
 		return nil, fmt.Errorf("database file %s: %w", path, err)
 	}

@@ -17,6 +17,7 @@ import (
 	recovery "github.com/gofiber/fiber/v2/middleware/recover"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"queuelab/app/reconcile"
 	"queuelab/app/sale"
 )
 
@@ -33,13 +34,15 @@ const (
 //go:embed index.html
 var index []byte
 
-// Options are what a Server is made of. All fields are needed.
+// Options are what a Server is made of. All fields are needed, unless they say
+// otherwise.
 type Options struct {
 	Service         *sale.Service
 	Tokens          *Tokens
 	OperatorToken   string
 	TrustUserHeader bool // X-User-ID names the buyer: for load tests on loopback only
 	Metrics         *Metrics
+	Reconcile       *reconcile.Reconciler // nil: off
 	// Ready are the parts that must answer for /readyz, by name.
 	Ready map[string]func(context.Context) error
 	// Unavailable tells an error of something that is away from one of ours.
@@ -92,6 +95,7 @@ func New(o Options) *Server {
 	api.Post("/vouchers/:id/orders", s.buy)
 	api.Get("/orders/:id", s.order)
 	s.lifeRoutes(api)
+	s.reconcileRoutes(api)
 	return s
 }
 

@@ -107,7 +107,7 @@ func (s *Sweep) expire(ctx context.Context) error {
 func (s *Sweep) giveBack(ctx context.Context) error {
 	again := s.Again
 	if again <= 0 {
-		again = 3 * trust
+		again = 3 * Trust
 	}
 	for {
 		units, err := s.Store.ToGiveBack(ctx, again, sweepBatch)

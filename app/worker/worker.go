@@ -47,9 +47,9 @@ type Worker struct {
 // stepTimeout bounds a step at the gate after a commit.
 const stepTimeout = 3 * time.Second
 
-// trust is how long what the database said of an order is told to the gate as it
+// Trust is how long what the database said of an order is told to the gate as it
 // was. Whoever was held up for longer looks again: the order may be closed.
-const trust = 10 * time.Second
+const Trust = 10 * time.Second
 
 // Run works until ctx ends, and then finishes what it has taken.
 func (w *Worker) Run(ctx context.Context, c queue.Consumer, caps queue.Capabilities) error {
@@ -211,10 +211,10 @@ func (w *Worker) decided(ctx context.Context, asOf time.Time, ds ...sale.Decisio
 //
 // An order that was closed since then may have its unit taken again here, after
 // it was given back. The sweep, which gives it back twice with a pause that is
-// longer than trust, is then still to come; and whoever is later than that, such
+// longer than Trust, is then still to come; and whoever is later than that, such
 // as a process that was frozen, looks again himself.
 func reconcile(ctx context.Context, gate sale.Gate, s Store, orders []sale.Order, asOf time.Time) error {
-	if err := tell(ctx, gate, orders); err != nil || time.Since(asOf) < trust {
+	if err := tell(ctx, gate, orders); err != nil || time.Since(asOf) < Trust {
 		return err
 	}
 	ids := make([]sale.ID, len(orders))

@@ -1,0 +1,83 @@
+package reconcile
+
+import (
+	"time"
+
+	"queuelab/app/sale"
+)
+
+// Kind names how gate, queue and database differ.
+type Kind string
+
+// Those of the database are certain at the first look, and nothing repairs
+// them: the database is the truth, so somebody must find out who changed it.
+const (
+	// Oversold: more orders have a unit than there are.
+	Oversold Kind = "oversold"
+	// SoldTwice: two orders have the same unit of a buyer.
+	SoldTwice Kind = "unit_sold_twice"
+	// StockSumDiffers: the units left and the orders that have one are not the stock.
+	StockSumDiffers Kind = "stock_sum_differs"
+)
+
+// Those of the gate are what an order's way looks like between two steps, for a
+// moment; what stands is drift.
+const (
+	// GateNotLoaded: a voucher is on sale and its gate does not know it.
+	GateNotLoaded Kind = "gate_not_loaded"
+	// UnitsDiffer: gate and database disagree about how many units there were.
+	UnitsDiffer Kind = "units_differ"
+	// StockDiffers: the gate's units left are not those that nobody holds.
+	StockDiffers Kind = "stock_differs"
+	// OrderWithoutBuyer: an order has a unit, and the gate holds none for it: it
+	// could be sold again.
+	OrderWithoutBuyer Kind = "order_without_buyer"
+	// ClosedOrderHolds: the gate holds a unit for an order that has none: nobody
+	// can buy it.
+	ClosedOrderHolds Kind = "closed_order_still_holds"
+	// BuyerWithoutOrder: the gate holds a unit for an order that neither the
+	// database nor a mark knows: nobody will ever decide it.
+	BuyerWithoutOrder Kind = "buyer_without_order_or_mark"
+	// MarkWithoutBuyer: an order waits for its decision, and another one holds its
+	// unit, or none.
+	MarkWithoutBuyer Kind = "mark_without_buyer"
+	// MarkOfDecided: an order is decided and counts as in flight all the same.
+	MarkOfDecided Kind = "mark_of_decided_order"
+	// MarkUnreadable: nobody can read the mark, so no rescan publishes its order.
+	MarkUnreadable Kind = "mark_unreadable"
+	// OrderWaits: an order waits for its decision, longer than any should.
+	OrderWaits Kind = "order_waits"
+)
+
+// Kinds lists them all.
+func Kinds() []Kind {
+	return []Kind{Oversold, SoldTwice, StockSumDiffers, GateNotLoaded, UnitsDiffer, StockDiffers, OrderWithoutBuyer,
+		ClosedOrderHolds, BuyerWithoutOrder, MarkWithoutBuyer, MarkOfDecided, MarkUnreadable, OrderWaits}
+}
+
+// ReasonLost: the order's unit was held for it, and nothing else was left of it.
+const ReasonLost = "lost"
+
+// Sure reports whether one look is enough: the numbers are all of one moment.
+func (k Kind) Sure() bool { return k == Oversold || k == SoldTwice || k == StockSumDiffers }
+
+// Drift is one difference.
+type Drift struct {
+	Kind    Kind
+	Voucher sale.ID
+	Order   sale.ID // 0: it is about the voucher
+	Detail  string  // in words
+	Since   time.Time
+	// Done is what was done about it, in words; "" is nothing yet.
+	Done string
+
+	reservation sale.Reservation // of Order, as far as it is known
+}
+
+// key is what makes two findings the same one.
+type key struct {
+	kind           Kind
+	voucher, order sale.ID
+}
+
+func (d Drift) key() key { return key{d.Kind, d.Voucher, d.Order} }
