@@ -34,28 +34,32 @@ type Backend struct {
 	Scheme     string
 	DefaultURL string
 	Summary    string // one line for people
-	Open       func(ctx context.Context, u *url.URL) (queue.Queue, error)
+	Broker     string // what it needs, as queuelab starts it: redis, rabbitmq, kafka, postgres, nats; empty: nothing
+	// Lease is the URL's parameter for how long a consumer that is silent keeps its
+	// deliveries; empty where that is not by time.
+	Lease string
+	Open  func(ctx context.Context, u *url.URL) (queue.Queue, error)
 }
 
 // All lists every backend, in the order in which tables show them.
 func All() []Backend {
 	return []Backend{
-		{"memory", "memory", "memory://orders?capacity=1024", "a bounded channel in this process", memory.Open},
-		{"redis-list", "redis+list", "redis+list://127.0.0.1:6379/0?queue=orders", "Redis List, LPUSH and BRPOP", redislist.Open},
-		{"redis-pubsub", "redis+pubsub", "redis+pubsub://127.0.0.1:6379/0?queue=orders", "Redis Pub/Sub, broadcast", redispubsub.Open},
-		{"redis-streams", "redis+streams", "redis+streams://127.0.0.1:6379/0?queue=orders", "Redis Streams with a consumer group", redisstreams.Open},
-		{"redis-list-reliable", "redis+list-reliable", "redis+list-reliable://127.0.0.1:6379/0?queue=orders", "Redis List, BLMOVE to a processing list, and a reaper", redislistreliable.Open},
-		{"redis-poll", "redis+poll", "redis+poll://127.0.0.1:6379/0?queue=orders", "Redis List, RPOP in a loop", redispoll.Open},
-		{"redis-priority", "redis+priority", "redis+priority://127.0.0.1:6379/0?queue=orders", "Redis Lists by priority, one BRPOP over all", redispriority.Open},
-		{"redis-doing", "redis+doing", "redis+doing://127.0.0.1:6379/0?queue=orders", "Redis List and the tutorials' doing hash", redisdoing.Open},
-		{"redis-zset", "redis+zset", "redis+zset://127.0.0.1:6379/0?queue=orders", "Redis Sorted Set by due time", rediszset.Open},
-		{"redis-xread", "redis+xread", "redis+xread://127.0.0.1:6379/0?queue=orders", "Redis Stream, XREAD without a group, broadcast", redisxread.Open},
-		{"redis-sharded", "redis+sharded", "redis+sharded://127.0.0.1:6379/0?queue=orders", "Redis Streams partitioned by key, a lease on each", redissharded.Open},
-		{"redis-bell", "redis+bell", "redis+bell://127.0.0.1:6379/0?queue=orders", "Redis List, with Pub/Sub as the bell", redisbell.Open},
-		{"rabbitmq", "amqp", "amqp://guest:guest@127.0.0.1:5672/?queue=orders", "RabbitMQ, confirms and manual acks", rabbitmq.Open},
-		{"kafka", "kafka", "kafka://127.0.0.1:9092/orders", "Kafka, consumer group", kafka.Open},
-		{"nats", "nats", "nats://127.0.0.1:4222?queue=orders", "NATS JetStream, work queue with a durable pull consumer", nats.Open},
-		{"postgres", "postgres", "postgres://lab@127.0.0.1:5432/lab?queue=orders&sslmode=disable", "a table of PostgreSQL, FOR UPDATE SKIP LOCKED", postgres.Open},
+		{"memory", "memory", "memory://orders?capacity=1024", "a bounded channel in this process", "", "", memory.Open},
+		{"redis-list", "redis+list", "redis+list://127.0.0.1:6379/0?queue=orders", "Redis List, LPUSH and BRPOP", "redis", "", redislist.Open},
+		{"redis-pubsub", "redis+pubsub", "redis+pubsub://127.0.0.1:6379/0?queue=orders", "Redis Pub/Sub, broadcast", "redis", "", redispubsub.Open},
+		{"redis-streams", "redis+streams", "redis+streams://127.0.0.1:6379/0?queue=orders", "Redis Streams with a consumer group", "redis", "claim", redisstreams.Open},
+		{"redis-list-reliable", "redis+list-reliable", "redis+list-reliable://127.0.0.1:6379/0?queue=orders", "Redis List, BLMOVE to a processing list, and a reaper", "redis", "claim", redislistreliable.Open},
+		{"redis-poll", "redis+poll", "redis+poll://127.0.0.1:6379/0?queue=orders", "Redis List, RPOP in a loop", "redis", "", redispoll.Open},
+		{"redis-priority", "redis+priority", "redis+priority://127.0.0.1:6379/0?queue=orders", "Redis Lists by priority, one BRPOP over all", "redis", "", redispriority.Open},
+		{"redis-doing", "redis+doing", "redis+doing://127.0.0.1:6379/0?queue=orders", "Redis List and the tutorials' doing hash", "redis", "claim", redisdoing.Open},
+		{"redis-zset", "redis+zset", "redis+zset://127.0.0.1:6379/0?queue=orders", "Redis Sorted Set by due time", "redis", "claim", rediszset.Open},
+		{"redis-xread", "redis+xread", "redis+xread://127.0.0.1:6379/0?queue=orders", "Redis Stream, XREAD without a group, broadcast", "redis", "", redisxread.Open},
+		{"redis-sharded", "redis+sharded", "redis+sharded://127.0.0.1:6379/0?queue=orders", "Redis Streams partitioned by key, a lease on each", "redis", "claim", redissharded.Open},
+		{"redis-bell", "redis+bell", "redis+bell://127.0.0.1:6379/0?queue=orders", "Redis List, with Pub/Sub as the bell", "redis", "", redisbell.Open},
+		{"rabbitmq", "amqp", "amqp://guest:guest@127.0.0.1:5672/?queue=orders", "RabbitMQ, confirms and manual acks", "rabbitmq", "", rabbitmq.Open},
+		{"kafka", "kafka", "kafka://127.0.0.1:9092/orders", "Kafka, consumer group", "kafka", "session", kafka.Open},
+		{"nats", "nats", "nats://127.0.0.1:4222?queue=orders", "NATS JetStream, work queue with a durable pull consumer", "nats", "ack-wait", nats.Open},
+		{"postgres", "postgres", "postgres://lab@127.0.0.1:5432/lab?queue=orders&sslmode=disable", "a table of PostgreSQL, FOR UPDATE SKIP LOCKED", "postgres", "lease", postgres.Open},
 	}
 }
 

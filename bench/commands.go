@@ -165,7 +165,21 @@ func (upCmd) Help() string {
 }
 
 func (c upCmd) Run(e *env) error {
-	return broker.Up(e.ctx, c.Backends, e.stdout)
+	return broker.Up(e.ctx, c.Backends, schemesOn, e.stdout)
+}
+
+// schemesOn are the schemes of the queues on a kind of broker, for people to paste.
+func schemesOn(kind string) []string {
+	if kind == "redis-sentinel" { // the queues that are measured on it
+		return []string{"redis+list", "redis+streams"}
+	}
+	var schemes []string
+	for _, b := range backends.All() {
+		if b.Broker != "" && b.Broker == strings.TrimSuffix(kind, "-3") {
+			schemes = append(schemes, b.Scheme)
+		}
+	}
+	return schemes
 }
 
 type versionCmd struct{}

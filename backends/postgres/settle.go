@@ -46,9 +46,13 @@ func (c *consumer) settle(ctx context.Context, ds []*queue.Delivery, back bool) 
 		return err
 	}
 	return queue.Settle(ds, func(fresh []*queue.Delivery) error {
+		claims, err := driver.Receipts(fresh, func(*claim) bool { return true }) // the statement knows whose it is
+		if err != nil {
+			return err
+		}
 		items := make([]settling, len(fresh))
-		for i, d := range fresh {
-			items[i] = settling{d.Receipt().(*claim), back}
+		for i, k := range claims {
+			items[i] = settling{k, back}
 		}
 		errs, _, err := c.shared.Do(ctx, items)
 		if err != nil {

@@ -188,7 +188,7 @@ func TestBadInputIsNamed(t *testing.T) {
 		{"an unknown setting lists the known", start(broker.Options{Kind: "redis", Setting: "mixed"}), "aof-always, aof-everysec, aof-no, no-persistence, rdb"},
 		{"an external broker needs a host", external("kafka", "kafka:9092"), "names no host"},
 		{"a URL that does not parse", external("redis", "redis://:secret@[/0"), "URL of the redis broker"},
-		{"up knows backends and brokers", broker.Up(ctx, []string{"memory"}, io.Discard), "redis, rabbitmq, kafka, postgres"},
+		{"up knows backends and brokers", broker.Up(ctx, []string{"memory"}, nil, io.Discard), "redis, rabbitmq, kafka, postgres"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
@@ -232,7 +232,9 @@ func TestUpPrintsWhatToPasteAndTakesAllDown(t *testing.T) {
 	r, w := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- broker.Up(ctx, []string{"redis-list", "redis-streams", "postgres"}, w)
+		done <- broker.Up(ctx, []string{"redis-list", "redis-streams", "postgres"}, func(kind string) []string {
+			return map[string][]string{"redis": {"redis+list", "redis+streams"}, "postgres": {"postgres"}}[kind]
+		}, w)
 		w.Close()
 	}()
 	var said strings.Builder

@@ -13,9 +13,9 @@ import (
 // Up starts brokers side by side for hands-on use, writes what to paste to reach
 // each, waits for ctx, and takes all of them down. Names are brokers or
 // backends, such as redis-list; none, or "all", are all brokers that can be had
-// here. It returns nil when ctx has ended and everything is gone. A broker that
+// here. schemes are those of the queues on a kind of broker. It returns nil when ctx has ended and everything is gone. A broker that
 // was asked for by name and cannot be had is an error.
-func Up(ctx context.Context, names []string, out io.Writer) error {
+func Up(ctx context.Context, names []string, schemes func(kind string) []string, out io.Writer) error {
 	chosen, byName, err := choose(names)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func Up(ctx context.Context, names []string, out io.Writer) error {
 		}
 		err = nil
 		for _, b := range started {
-			fmt.Fprint(log, b.paste(ctx))
+			fmt.Fprint(log, b.paste(ctx, schemes(b.Kind())))
 		}
 		fmt.Fprintln(log, "\nCtrl-C takes them down.")
 		<-ctx.Done()
@@ -79,25 +79,14 @@ func choose(names []string) (chosen []string, byName bool, err error) {
 }
 
 // paste returns the flags that take a command to this broker.
-func (b *Broker) paste(ctx context.Context) string {
+func (b *Broker) paste(ctx context.Context, schemes []string) string {
 	version, err := b.Version(ctx)
 	if err != nil {
 		version = "of unknown version"
 	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "\n%s %s\n", b.Kind(), version)
-	schemes := map[string][]string{
-		"redis":    {"redis+list", "redis+list-reliable", "redis+poll", "redis+priority", "redis+doing", "redis+zset", "redis+pubsub", "redis+bell", "redis+streams", "redis+xread", "redis+sharded"},
-		"rabbitmq": {"amqp"},
-		"kafka":    {"kafka"},
-		"postgres": {"postgres"},
-		"nats":     {"nats"},
-
-		"redis-sentinel": {"redis+list", "redis+streams"},
-		"rabbitmq-3":     {"amqp"},
-		"kafka-3":        {"kafka"},
-	}
-	for _, scheme := range schemes[b.Kind()] {
+	for _, scheme := range schemes {
 		fmt.Fprintf(&s, "  --queue '%s'\n", b.QueueURL(scheme, "orders", ""))
 	}
 	switch b.Kind() {

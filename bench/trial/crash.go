@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,26 +19,20 @@ import (
 // The leases and time-outs of crash trials: short enough to wait for, and
 // printed with the result through the URL.
 const (
-	shortLease   = 1500 * time.Millisecond
-	kafkaSession = 1500 * time.Millisecond
+	shortLease = 1500 * time.Millisecond
 )
 
 // crashQuery are the client's parameters in crash trials: one message at a
 // time, so that what a victim holds is known.
-func crashQuery(scheme string, prefetch int) string {
-	switch scheme {
-	case "redis+streams", "redis+list-reliable", "redis+doing", "redis+zset", "redis+sharded":
-		return fmt.Sprintf("claim=%v", shortLease)
-	case "nats":
-		return fmt.Sprintf("ack-wait=%v&prefetch=%d", shortLease, prefetch)
-	case "postgres":
-		return fmt.Sprintf("lease=%v", shortLease)
-	case "amqp":
-		return fmt.Sprintf("prefetch=%d", prefetch)
-	case "kafka":
-		return fmt.Sprintf("session=%v&heartbeat=%v", kafkaSession, kafkaSession/3)
+func crashQuery(b backends.Backend, prefetch int) string {
+	q := url.Values{}
+	if b.Lease != "" {
+		q.Set(b.Lease, shortLease.String())
 	}
-	return ""
+	if b.Broker == "rabbitmq" || b.Broker == "nats" {
+		q.Set("prefetch", strconv.Itoa(prefetch))
+	}
+	return q.Encode()
 }
 
 // crash runs one trial under a fault.
@@ -96,7 +92,7 @@ func (l *Lab) newCrashTrial(ctx context.Context, s Spec, f fault.Fault) (*crashT
 		return nil, err
 	}
 	t := &crashTrial{lab: l, spec: s, fault: f, broker: b, trial: l.nextTrial()}
-	t.url = l.queueURL(b, s.Setting, fmt.Sprintf("lab%d", t.trial), crashQuery(scheme(s.Setting.Backend), s.Load.Prefetch))
+	t.url = l.queueURL(b, s.Setting, fmt.Sprintf("lab%d", t.trial), crashQuery(backendOf(s.Setting.Backend), s.Load.Prefetch))
 	if t.db, t.database, err = l.effectsDatabase(ctx, s); err != nil {
 		return nil, err
 	}

@@ -51,22 +51,26 @@ const (
 	firstConsumer   = 50 // of a crash trial; further ones count on
 )
 
-func scheme(backend string) string {
-	switch backend { // on a cluster
+// backendOf is the row of the backends' table: a cluster has that of its single
+// broker, and one of ours for the tests has its name alone.
+func backendOf(name string) backends.Backend {
+	switch name { // on a cluster
 	case "kafka-3":
-		return "kafka"
+		name = "kafka"
 	case "rabbitmq-3":
-		return "amqp"
+		name = "rabbitmq"
 	case "redis-sentinel":
-		return "redis+list"
+		name = "redis-list"
 	}
 	for _, b := range backends.All() {
-		if b.Name == backend {
-			return b.Scheme
+		if b.Name == name {
+			return b
 		}
 	}
-	return backend
+	return backends.Backend{Name: name, Scheme: name}
 }
+
+func scheme(backend string) string { return backendOf(backend).Scheme }
 
 // latency offers messages by the load's shape, in one process for producer and
 // consumer, so that every setting and the memory queue are measured alike.

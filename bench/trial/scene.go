@@ -25,11 +25,8 @@ func (t *crashTrial) Target() fault.Target { return t.spec.target(t.caps) }
 // target is what a fault is told of the queue that it strikes.
 func (s Spec) target(caps queue.Capabilities) fault.Target {
 	lease := time.Duration(0)
-	switch scheme(s.Setting.Backend) {
-	case "redis+streams", "redis+list-reliable", "redis+doing", "redis+zset", "redis+sharded", "nats", "postgres":
+	if backendOf(s.Setting.Backend).Lease != "" {
 		lease = shortLease
-	case "kafka":
-		lease = kafkaSession
 	}
 	return fault.Target{
 		Backend: s.Setting.Backend, Setting: s.Setting.Backend + "/" + s.Setting.Name, Broker: s.Setting.Broker,

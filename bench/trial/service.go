@@ -49,7 +49,7 @@ func (l *Lab) newService(ctx context.Context, s Setting, connections int) (*serv
 	}
 	trial := l.nextTrial()
 	svc := &service{lab: l, trial: trial, broker: b}
-	svc.queueURL = l.queueURL(b, s, fmt.Sprintf("sale%d", trial), saleQuery(s.Backend))
+	svc.queueURL = l.queueURL(b, s, fmt.Sprintf("sale%d", trial), saleQuery(backendOf(s.Backend)))
 	q, err := backends.Open(ctx, svc.queueURL)
 	if err != nil {
 		return nil, err
@@ -94,18 +94,11 @@ const saleLanes = 4
 
 // saleQuery are the client's parameters in a sale: leases short enough for a
 // dead service's orders to come back before the buyers' deadline.
-func saleQuery(backend string) string {
-	switch backend {
-	case "redis-streams", "redis-sharded":
-		return "claim=2s"
-	case "nats":
-		return "ack-wait=2s"
-	case "postgres":
-		return "lease=2s"
-	case "kafka":
-		return "session=2s&heartbeat=500ms"
+func saleQuery(b backends.Backend) string {
+	if b.Lease == "" {
+		return ""
 	}
-	return ""
+	return url.Values{b.Lease: {"2s"}}.Encode()
 }
 
 // start runs the service and returns once it is ready.
