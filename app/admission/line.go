@@ -61,6 +61,8 @@ func (l *line) ask(ctx context.Context, c sale.Click) (sale.Answer, error) {
 func (l *line) run() {
 	batch := make([]*asking, 0, lineMost)
 	for {
+		// Whoever is about to click does so first, and shares the trip.
+		runtime.Gosched()
 		l.mu.Lock()
 		n := min(len(l.waiting), lineMost)
 		if n == 0 {
@@ -77,7 +79,5 @@ func (l *line) run() {
 			close(a.done)
 		}
 		clear(batch)
-		// Those who were answered come again first, so that they share a trip.
-		runtime.Gosched()
 	}
 }
