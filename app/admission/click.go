@@ -103,6 +103,7 @@ func (g *Redis) call(ctx context.Context, clicks []*asking) call {
 		m := c.Message()
 		args = append(args, c.UserID, m.ID, c.Nth, c.Key, m.Body)
 		if g.enqueue != nil {
+			m.Headers = c.Headers
 			own := g.enqueue.Args(m)
 			more = append(append(more, len(own)), own...)
 		}

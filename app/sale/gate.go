@@ -52,6 +52,8 @@ type Click struct {
 	Key string
 	// Again says that a try with the same order id had no answer.
 	Again bool
+	// Headers go with the order's message, if the gate queues it; nil is none.
+	Headers map[string]string
 }
 
 // Answer is what became of a click.

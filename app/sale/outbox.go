@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"queuelab/app/trace"
 	"queuelab/queue"
 )
 
@@ -13,6 +14,7 @@ type Outbox struct {
 	Publisher queue.Publisher
 	Timeout   time.Duration // bounds one publish, also the wait for room in a full queue
 	Observer  Observer
+	Tracer    *trace.Tracer // nil: nobody traces
 }
 
 // Message is what a reservation is in the queue.
@@ -35,8 +37,9 @@ func (o *Outbox) Resend(ctx context.Context, id string, body []byte, by string) 
 	// The buyer may hang up at any moment; the outcome matters to us all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Timeout)
 	defer cancel()
+	ctx, span := o.Tracer.Within(ctx, "publish", trace.Producer, "messaging.message.id", id, "by", by)
 	began := time.Now()
-	m := queue.Message{ID: id, Key: id, Body: body}
+	m := queue.Message{ID: id, Key: id, Body: body, Headers: o.Tracer.Headers(ctx)}
 	var err error
 	if rc, ok := o.Publisher.(queue.ReceiverCounter); ok {
 		var heard []int64
@@ -47,6 +50,7 @@ func (o *Outbox) Resend(ctx context.Context, id string, body []byte, by string) 
 		err = o.Publisher.Publish(ctx, m)
 	}
 	outcome := queue.OutcomeOf(err, 0)
+	span.End(err)
 	o.Observer.Publish(outcome.String(), by, time.Since(began))
 	return outcome, err
 }

@@ -100,3 +100,10 @@ func (r *Results) look(ctx context.Context) error {
 // Close answers everybody who waits with what is known, and whoever comes
 // later at once.
 func (r *Results) Close() { r.once.Do(func() { close(r.closed) }) }
+
+// Waiting counts the orders whose decision somebody waits for here.
+func (r *Results) Waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting)
+}

@@ -5,45 +5,75 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"path"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
-	"gorm.io/gorm"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-func migratePostgres(ctx context.Context, db *gorm.DB) error {
-	// Instances that start together: one migrates, the others wait for it.
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 60))
+// provider knows the migrations of this build, and those that the database has.
+// On SQLite the caller of Up holds the lock beside the file: goose has none.
+func (s *Store) provider() (*goose.Provider, error) {
+	raw, err := s.write.DB()
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	return migrate(ctx, db, goose.DialectPostgres, goose.WithSessionLocker(locker))
-}
-
-// migrateSQLite expects the caller to hold the file's lock: goose has none for
-// SQLite.
-func migrateSQLite(ctx context.Context, db *gorm.DB) error {
-	return migrate(ctx, db, goose.DialectSQLite3)
-}
-
-func migrate(ctx context.Context, db *gorm.DB, dialect goose.Dialect, opts ...goose.ProviderOption) error {
-	raw, err := db.DB()
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return nil, fmt.Errorf("migrations: %w", err)
 	}
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return nil, fmt.Errorf("migrations: %w", err)
 	}
-	p, err := goose.NewProvider(dialect, raw, files, append(opts, goose.WithDisableGlobalRegistry(true))...)
+	dialect := goose.DialectSQLite3
+	opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
+	if s.name == "postgres" {
+		dialect = goose.DialectPostgres
+		// Instances that start together: one migrates, the others wait for it.
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 60))
+		if err != nil {
+			return nil, fmt.Errorf("migrations: %w", err)
+		}
+		opts = append(opts, goose.WithSessionLocker(locker))
+	}
+	p, err := goose.NewProvider(dialect, raw, files, opts...)
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return nil, fmt.Errorf("migrations: %w", err)
+	}
+	return p, nil
+}
+
+func (s *Store) migrate(ctx context.Context) error {
+	p, err := s.provider()
+	if err != nil {
+		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// Migration is one step of the schema.
+type Migration struct {
+	Name    string
+	Applied time.Time // zero: not yet
+}
+
+// Migrations lists those of this build, the first one first.
+func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
+	p, err := s.provider()
+	if err != nil {
+		return nil, err
+	}
+	status, err := p.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("migrations: %w", err)
+	}
+	ms := make([]Migration, len(status))
+	for i, m := range status {
+		ms[i] = Migration{Name: path.Base(m.Source.Path), Applied: m.AppliedAt}
+	}
+	return ms, nil
 }

@@ -121,9 +121,12 @@ func (t *Tracer) Within(ctx context.Context, name string, kind Kind, attributes 
 	return t.Start(ctx, name, kind, attributes...)
 }
 
+// Traced reports whether what is noted of the step is written down.
+func (s Span) Traced() bool { return s.s != nil && s.s.IsRecording() }
+
 // Set notes attributes, names and values in turn.
 func (s Span) Set(attributes ...string) {
-	if s.s == nil || !s.s.IsRecording() {
+	if !s.Traced() {
 		return
 	}
 	for i := 0; i+1 < len(attributes); i += 2 {
@@ -143,7 +146,7 @@ func (s Span) End(err error) {
 	if s.s == nil {
 		return
 	}
-	if err != nil && s.s.IsRecording() {
+	if err != nil && s.Traced() {
 		s.s.RecordError(err)
 		s.s.SetStatus(codes.Error, err.Error())
 	}

@@ -43,6 +43,7 @@ type Sweep struct {
 	Outbox  *sale.Outbox
 	Results *sale.Results
 	Log     *slog.Logger
+	Meter   Meter // nil: nobody counts
 	// Again is the pause after which a unit that was given back is looked at once
 	// more; it must be longer than anybody may take from reading of a confirmed
 	// order to telling the gate. 0: 30 s.
@@ -94,6 +95,9 @@ func (s *Sweep) expire(ctx context.Context) error {
 		s.Results.Decided(os...)
 		if len(os) > 0 {
 			s.Log.Info("unpaid orders were cancelled", "orders", len(os))
+			if s.Meter != nil {
+				s.Meter.Expired(len(os))
+			}
 		}
 		if len(os) < sweepBatch {
 			return nil

@@ -14,6 +14,7 @@ import (
 
 	"queuelab/app/sale"
 	"queuelab/app/store"
+	"queuelab/app/trace"
 	"queuelab/queue"
 )
 
@@ -27,6 +28,19 @@ type Store interface {
 	DeadLetter(ctx context.Context, message string, body []byte, reason string) error
 }
 
+// Meter is told how the work goes, for metrics. It must be fast and safe for
+// concurrent use.
+type Meter interface {
+	// Took: the orders of a batch are in this process' hands.
+	Took(rs []sale.Reservation)
+	// Committed: so many orders were decided in one transaction.
+	Committed(orders int, took time.Duration)
+	// GaveUp: a message became a dead letter.
+	GaveUp()
+	// Expired: so many orders were cancelled because nobody paid in time.
+	Expired(orders int)
+}
+
 // ReasonUndeliverable: every attempt to decide the order failed.
 const ReasonUndeliverable = "undeliverable"
 
@@ -36,6 +50,8 @@ type Worker struct {
 	Gate     sale.Gate
 	Results  *sale.Results
 	Observer sale.Observer
+	Meter    Meter         // nil: nobody counts
+	Tracer   *trace.Tracer // nil: nobody traces
 	Log      *slog.Logger
 
 	Lanes       int // batches at the same time
@@ -126,8 +142,12 @@ func (w *Worker) handler(caps queue.Capabilities) func(context.Context, []*queue
 	}
 }
 
-func (w *Worker) handle(ctx context.Context, batch []*queue.Delivery) []error {
-	errs := make([]error, len(batch))
+func (w *Worker) handle(ctx context.Context, batch []*queue.Delivery) (errs []error) {
+	ctx, span := w.Tracer.Batch(ctx, "decide", len(batch), func(i int) trace.Carrier {
+		return trace.Carrier{ID: batch[i].ID, Headers: batch[i].Headers}
+	})
+	defer func() { span.End(errors.Join(errs...)) }()
+	errs = make([]error, len(batch))
 	rs := make([]sale.Reservation, 0, len(batch))
 	at := make([]int, 0, len(batch))
 	for i, d := range batch {
@@ -138,6 +158,9 @@ func (w *Worker) handle(ctx context.Context, batch []*queue.Delivery) []error {
 		}
 		// No attempt will ever read it; it says no order that could be failed.
 		errs[i] = w.keep(ctx, d, err)
+	}
+	if w.Meter != nil {
+		w.Meter.Took(rs)
 	}
 	err := w.decide(ctx, rs)
 	if err == nil {
@@ -154,7 +177,10 @@ func (w *Worker) handle(ctx context.Context, batch []*queue.Delivery) []error {
 }
 
 func (w *Worker) keep(ctx context.Context, d *queue.Delivery, cause error) error {
-	w.Log.Error("a message was given up", "message", d.ID, "error", cause)
+	w.Log.ErrorContext(ctx, "a message was given up", "message", d.ID, "error", cause)
+	if w.Meter != nil {
+		w.Meter.GaveUp()
+	}
 	return w.patiently(ctx, func() error { return w.Store.DeadLetter(ctx, letterID(d), d.Body, cause.Error()) })
 }
 
@@ -178,11 +204,16 @@ func (w *Worker) decide(ctx context.Context, rs []sale.Reservation) (err error) 
 	var asOf time.Time
 	err = w.patiently(ctx, func() (err error) {
 		asOf = time.Now()
-		ds, err = w.Store.Fulfil(ctx, rs)
+		tctx, span := w.Tracer.Within(ctx, "transaction", trace.Client)
+		ds, err = w.Store.Fulfil(tctx, rs)
+		span.End(err)
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if w.Meter != nil && len(rs) > 0 {
+		w.Meter.Committed(len(rs), time.Since(asOf))
 	}
 	w.decided(ctx, asOf, ds...)
 	return nil
@@ -198,6 +229,9 @@ func (w *Worker) decided(ctx context.Context, asOf time.Time, ds ...sale.Decisio
 		orders[i] = d.Order
 		if !d.Again {
 			w.Observer.Decided(d.Order, time.Since(time.UnixMilli(d.AtMillis)))
+		}
+		if w.Log.Enabled(ctx, slog.LevelDebug) {
+			w.Log.DebugContext(ctx, "decided", "order", d.OrderID, "message", d.OrderID, "voucher", d.VoucherID, "status", d.Status, "reason", d.Reason, "again", d.Again)
 		}
 	}
 	if err := reconcile(ctx, w.Gate, w.Store, orders, asOf); err != nil {
@@ -269,7 +303,10 @@ func (w *Worker) deadLetter(ctx context.Context, d *queue.Delivery, cause error)
 		}
 		cause = fmt.Errorf("%w; the last attempt: %w", cause, err)
 	}
-	w.Log.Error("a message was given up", "message", d.ID, "order", r.OrderID, "error", cause)
+	w.Log.ErrorContext(ctx, "a message was given up", "message", d.ID, "order", r.OrderID, "voucher", r.VoucherID, "error", cause)
+	if w.Meter != nil {
+		w.Meter.GaveUp()
+	}
 	var o sale.Order
 	var asOf time.Time
 	err = w.patiently(ctx, func() (err error) {

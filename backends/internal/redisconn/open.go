@@ -80,6 +80,22 @@ func open[T any](ctx context.Context, b *Base, encode func([]queue.Message) []T,
 // Capabilities implements queue.Queue.
 func (b *Base) Capabilities() queue.Capabilities { return b.Caps }
 
+// Settings implements queue.Inspector: maxmemory-policy and, where the data are
+// on this server alone, appendonly.
+func (b *Base) Settings() map[string]string {
+	set := map[string]string{}
+	if b.Facts.Policy != "" {
+		set["maxmemory-policy"] = b.Facts.Policy
+	}
+	if b.Facts.Version != "" && !(b.Facts.Failover && b.Facts.Replicas > 0) {
+		set["appendonly"] = "no"
+		if b.Facts.AOF {
+			set["appendonly"] = "yes"
+		}
+	}
+	return set
+}
+
 // Needs is an error where the server is older than major, and none where it does
 // not tell its version.
 func (b *Base) Needs(major int, what string) error {

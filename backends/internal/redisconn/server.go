@@ -116,6 +116,7 @@ type Facts struct {
 	AOF     bool
 	Fsync   string // always, everysec, no; "" where it does not tell
 	Evicts  bool   // a full server forgets whole keys, and so whole queues
+	Policy  string // maxmemory-policy; "" where it does not tell
 
 	Replicas int  // that have a message when it is accepted; not the server's word, but the URL's
 	Failover bool // another server takes the place of a killed one, with what it has
@@ -177,6 +178,7 @@ func (s Server) Inspect(ctx context.Context, c *redis.Client) (Facts, error) {
 		case "maxmemory":
 			bounded = value != "0"
 		case "maxmemory_policy":
+			f.Policy = value
 			f.Evicts = strings.HasPrefix(value, "allkeys-")
 		}
 	}

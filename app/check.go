@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"queuelab/app/admission"
+	"queuelab/app/sale"
+	"queuelab/backends"
+	"queuelab/queue"
+)
+
+// danger is a setting with which orders can be lost.
+type danger struct {
+	name    string // for --allow-unsafe
+	setting string // what is set, as "maxmemory-policy=allkeys-lru of the Redis of admission"
+	loses   string // why that loses orders
+	mend    string // what to do about it
+}
+
+// Names of what the check refuses.
+const (
+	redisEviction    = "redis-eviction"
+	redisPersistence = "redis-persistence"
+	kafkaAcks        = "kafka-acks"
+	rabbitTransient  = "rabbitmq-transient"
+	rabbitPrefetch   = "rabbitmq-prefetch"
+	pgFsync          = "postgres-fsync"
+	pgCommit         = "postgres-synchronous-commit"
+)
+
+func unsafeNames() []string {
+	return []string{redisEviction, redisPersistence, kafkaAcks, rabbitTransient, rabbitPrefetch, pgFsync, pgCommit}
+}
+
+func (d danger) Error() string {
+	return fmt.Sprintf("%s: %s; %s, or accept it with --allow-unsafe=%s", d.setting, d.loses, d.mend, d.name)
+}
+
+// refuse is an error that names each danger that was not allowed, and logs those
+// that were.
+func (s *service) refuse(dangers ...danger) error {
+	var errs []error
+	for _, d := range dangers {
+		if slices.Contains(s.f.AllowUnsafe, d.name) {
+			s.log.Warn("an unsafe setting is accepted", "check", d.name, "setting", d.setting, "loses", d.loses)
+			continue
+		}
+		errs = append(errs, d)
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("refusing to start: %w", errors.Join(errs...))
+	}
+	return nil
+}
+
+// check looks at what is open; a setting that a server does not tell is not
+// refused, as hosted ones tell little.
+func (s *service) check(ctx context.Context) error {
+	var ds []danger
+	if q, ok := s.queue.(queue.Inspector); ok {
+		ds = append(ds, redisDangers("the queue", q.Settings())...)
+	}
+	gate, err := gateDangers(ctx, s.gate)
+	if err != nil {
+		return err
+	}
+	settings, err := s.store.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range append(gate, databaseDangers(settings)...) {
+		// The queue is most often in the Redis of admission: one sentence is enough.
+		if !slices.ContainsFunc(ds, func(e danger) bool { return e.name == d.name }) {
+			ds = append(ds, d)
+		}
+	}
+	return s.refuse(ds...)
+}
+
+func gateDangers(ctx context.Context, gate sale.Gate) ([]danger, error) {
+	g, ok := gate.(*admission.Redis)
+	if !ok {
+		return nil, nil
+	}
+	settings, err := g.Settings(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("admission: %w", err)
+	}
+	return redisDangers("admission", settings), nil
+}
+
+func redisDangers(whose string, set map[string]string) []danger {
+	var ds []danger
+	if policy := set["maxmemory-policy"]; policy != "" && policy != "noeviction" {
+		ds = append(ds, danger{redisEviction, "maxmemory-policy=" + policy + " in the Redis of " + whose,
+			"when its memory is full it deletes keys, and with them stock, buyers or queued orders",
+			"set maxmemory-policy noeviction"})
+	}
+	if set["appendonly"] == "no" {
+		ds = append(ds, danger{redisPersistence, "appendonly=no in the Redis of " + whose,
+			"a restart forgets all that came after the last snapshot, or everything if there is none",
+			"set appendonly yes"})
+	}
+	return ds
+}
+
+func databaseDangers(set map[string]string) []danger {
+	var ds []danger
+	if set["fsync"] == "off" {
+		ds = append(ds, danger{pgFsync, "fsync=off in the database",
+			"a power cut can destroy it, and undo orders that buyers were told of",
+			"set fsync = on"})
+	}
+	if v := set["synchronous_commit"]; v == "off" {
+		ds = append(ds, danger{pgCommit, "synchronous_commit=off in the database",
+			"a commit is answered before it is on the disk, so that a crash undoes orders whose messages are acked",
+			"set synchronous_commit = on"})
+	}
+	return ds
+}
+
+// queueURLDangers are those of the client's own settings.
+func queueURLDangers(name string) []danger {
+	b, err := backends.Lookup(name)
+	u, err2 := url.Parse(name)
+	if err != nil || err2 != nil || !strings.Contains(name, "://") {
+		return nil // a bare name has safe settings
+	}
+	q := u.Query()
+	var ds []danger
+	switch b.Name {
+	case "kafka":
+		if acks := q.Get("acks"); acks != "" && acks != "all" {
+			ds = append(ds, danger{kafkaAcks, "acks=" + acks + " in the queue's URL",
+				"a message is accepted before its replicas have it, and gone when the leader is",
+				"use acks=all, which is the default"})
+		}
+	case "rabbitmq":
+		if q.Get("persistent") == "false" {
+			ds = append(ds, danger{rabbitTransient, "persistent=false in the queue's URL",
+				"messages are in the broker's memory only, and a restart forgets them",
+				"leave it out, or use type=quorum"})
+		}
+		if q.Get("auto-ack") == "true" {
+			ds = append(ds, danger{rabbitPrefetch, "auto-ack=true in the queue's URL",
+				"no prefetch bounds what the broker sends, and it forgets that at once, so that all of it is lost with a worker",
+				"leave it out"})
+		}
+	}
+	return ds
+}
