@@ -25,7 +25,6 @@ type Metrics struct {
 	orderTime  prometheus.Histogram
 	requests   *children[request, prometheus.Observer]
 	refusals   *children[string, prometheus.Counter]
-	streams    prometheus.Gauge
 
 	batchSize   prometheus.Histogram
 	commitTime  prometheus.Histogram
@@ -58,7 +57,6 @@ func NewMetrics(backlog queue.Backlogger) *Metrics {
 		orderTime: histogram(r, "seckill_order_seconds", "Time from the click to the commit of its order.", slow),
 		refusals: counters(r, "seckill_refusals_total", "Answers that were an error, by their code.", []string{"code"},
 			func(code string) []string { return []string{code} }),
-		streams: gauge(r, "seckill_streams", "Buyers who are connected to wait for news."),
 
 		batchSize:  histogram(r, "seckill_batch_orders", "Orders in one transaction.", prometheus.ExponentialBuckets(1, 2, 11)),
 		commitTime: histogram(r, "seckill_commit_seconds", "Time of a transaction, with its commit.", fast),
@@ -137,12 +135,6 @@ func (m *Metrics) GaveUp() { m.givenUp.Inc() }
 
 // Expired implements worker.Meter.
 func (m *Metrics) Expired(orders int) { m.expired.Add(float64(orders)) }
-
-// Stream counts a buyer who is connected to wait for news, until gone is called.
-func (m *Metrics) Stream() (gone func()) {
-	m.streams.Inc()
-	return m.streams.Dec
-}
 
 // measure is a middleware. Its labels are routes, never paths: those are
 // endless.

@@ -54,12 +54,6 @@ func counter(r *prometheus.Registry, name, help string) prometheus.Counter {
 	return c
 }
 
-func gauge(r *prometheus.Registry, name, help string) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-	r.MustRegister(g)
-	return g
-}
-
 func histogram(r *prometheus.Registry, name, help string, buckets []float64) prometheus.Histogram {
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 	r.MustRegister(h)
