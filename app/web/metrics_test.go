@@ -1,0 +1,131 @@
+package web
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"queuelab/app/sale"
+	"queuelab/queue"
+)
+
+func TestCountingAllocatesNothing(t *testing.T) {
+	m := NewMetrics(nil)
+	o := sale.Order{Status: sale.Confirmed}
+	rs := make([]sale.Reservation, 64)
+	got := testing.AllocsPerRun(200, func() {
+		m.Admission("admitted", time.Millisecond)
+		m.Publish("accepted", "click", time.Millisecond)
+		m.Decided(o, time.Millisecond)
+		m.Took(rs)
+		m.Committed(64, time.Millisecond)
+		m.refusals.of("busy").Inc()
+		m.requests.of(request{"/metrics", "GET", 200}).Observe(1)
+	})
+	if got != 0 {
+		t.Errorf("got %v allocations, want none", got)
+	}
+}
+
+// shown is the value of each series, with its labels' values behind its name.
+func shown(t *testing.T, m *Metrics) map[string]float64 {
+	t.Helper()
+	families, err := m.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, s := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range s.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			got[name] = valueOf(s)
+		}
+	}
+	return got
+}
+
+func valueOf(s *dto.Metric) float64 {
+	switch {
+	case s.GetCounter() != nil:
+		return s.GetCounter().GetValue()
+	case s.GetGauge() != nil:
+		return s.GetGauge().GetValue()
+	}
+	return float64(s.GetHistogram().GetSampleCount())
+}
+
+type aBacklog struct {
+	n   int64
+	err error
+}
+
+func (b *aBacklog) Backlog(context.Context) (queue.Backlog, error) {
+	return queue.Backlog{Ready: b.n, InFlight: 0, Dead: -1}, b.err
+}
+
+func TestMetricsTellOfTheQueue(t *testing.T) {
+	b := &aBacklog{n: 3}
+	m := NewMetrics(b)
+	if got := shown(t, m); got["seckill_queue_messages ready"] != 3 || got["seckill_queue_age_seconds"] != 0 {
+		t.Errorf("got %v ready and age %v, want 3, and 0 before anything was taken", got["seckill_queue_messages ready"], got["seckill_queue_age_seconds"])
+	}
+	m.Took([]sale.Reservation{{AtMillis: time.Now().Add(-time.Minute).UnixMilli()}, {AtMillis: time.Now().UnixMilli()}})
+	got := shown(t, m)
+	if age := got["seckill_queue_age_seconds"]; age < 60 || age > 90 {
+		t.Errorf("got age %v, want that of the oldest order, a minute", age)
+	}
+	if _, told := got["seckill_queue_messages dead"]; told {
+		t.Error("got a number of dead messages, which the queue does not tell")
+	}
+	b.n = 0
+	if got := shown(t, m); got["seckill_queue_age_seconds"] != 0 {
+		t.Errorf("got age %v of an empty queue, want 0", got["seckill_queue_age_seconds"])
+	}
+	b.err = errors.New("away")
+	if _, told := shown(t, m)["seckill_queue_messages ready"]; told {
+		t.Error("got a number from a queue that is away")
+	}
+}
+
+type aGate struct {
+	sale.Auditor
+	err error
+}
+
+func (g *aGate) Book(_ context.Context, v sale.ID) (sale.Book, error) {
+	return sale.Book{Marks: int64(v)}, g.err
+}
+
+func TestMetricsTellOfTheParts(t *testing.T) {
+	m, gate := NewMetrics(nil), &aGate{}
+	m.Watch(Parts{
+		Pools: func() map[string]sql.DBStats {
+			return map[string]sql.DBStats{"database": {InUse: 2, Idle: 1, WaitCount: 7}}
+		},
+		Letters:  func(context.Context) (int64, error) { return 4, nil },
+		Gate:     gate,
+		Vouchers: func(context.Context, time.Time) ([]sale.ID, error) { return []sale.ID{10, 20}, nil },
+		Waiting:  func() int { return 5 },
+	})
+	m.Expired(2)
+	m.GaveUp()
+	got := shown(t, m)
+	for name, want := range map[string]float64{"seckill_pool_connections database in_use": 2, "seckill_pool_connections database idle": 1,
+		"seckill_pool_waits_total database": 7, "seckill_dead_letters": 4, "seckill_orders_in_flight": 30, "seckill_waiting": 5,
+		"seckill_expired_total": 2, "seckill_dead_letters_total": 1} {
+		if got[name] != want {
+			t.Errorf("%s: got %v, want %v", name, got[name], want)
+		}
+	}
+	gate.err = errors.New("away")
+	if _, told := shown(t, m)["seckill_orders_in_flight"]; told {
+		t.Error("got a number from a gate that is away")
+	}
+}
