@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,13 +24,15 @@ import (
 // The service's own settings.
 const (
 	benchLanes = 4
-	benchBatch = 64
+	benchBatch = 256
+	// benchRounds are measured, and their median told.
+	benchRounds = 5
 )
 
 // BenchmarkConsumer compares, turn by turn, how many orders a second the worker
 // commits with what batched inserts alone reach on the same PostgreSQL, and with
-// what the queue's bare consumer reaches. Its iterations are orders:
-// -benchtime=20000x.
+// what the queue's bare consumer reaches; the goal is the smaller of 70 % of the
+// one and 80 % of the other. Its iterations are orders: -benchtime=100000x.
 func BenchmarkConsumer(b *testing.B) {
 	db := postgres(b)
 	s, err := store.Open(b.Context(), db)
@@ -53,14 +56,20 @@ func BenchmarkConsumer(b *testing.B) {
 			if q.kind != "" {
 				url = brokertest.Start(b, q.kind, q.setting).QueueURL(q.scheme, fmt.Sprintf("bench%d", time.Now().UnixNano()), q.query)
 			}
-			inserts := benchInserts(b, db, b.N)
-			bare := benchQueue(b, url, b.N, nil)
-			commits := benchWorker(b, url, s, gate, b.N)
+			// The machine is not quiet, so what is compared is measured turn by turn.
+			var inserts, bare, commits, goal [benchRounds]float64
+			for i := range benchRounds {
+				n := max(b.N/benchRounds, 1)
+				inserts[i] = benchInserts(b, db, n)
+				bare[i] = benchQueue(b, url, n, nil)
+				commits[i] = benchWorker(b, url, s, gate, n)
+				goal[i] = 100 * commits[i] / min(0.7*inserts[i], 0.8*bare[i])
+			}
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(inserts, "inserts/s")
-			b.ReportMetric(bare, "bare/s")
-			b.ReportMetric(commits, "commits/s")
-			b.ReportMetric(100*commits/min(0.7*inserts, 0.8*bare), "%_of_goal")
+			for name, got := range map[string][]float64{"inserts/s": inserts[:], "bare/s": bare[:], "commits/s": commits[:], "%_of_goal": goal[:]} {
+				slices.Sort(got)
+				b.ReportMetric(got[benchRounds/2], name)
+			}
 		})
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,9 @@ import (
 )
 
 // CountAttempts notes that messages are about to be handled, and returns how
-// often that was noted of each, this time included.
+// often that was noted of each, this time included. It outlives this process,
+// which is what a message may kill. A PostgreSQL that is killed may forget the
+// last moment, so that nobody waits for its disk before he begins.
 func (s *Store) CountAttempts(ctx context.Context, messages ...string) (map[string]int, error) {
 	if len(messages) == 0 {
 		return nil, nil
@@ -24,20 +27,22 @@ func (s *Store) CountAttempts(ctx context.Context, messages ...string) (map[stri
 	ids := texts(messages)
 	slices.Sort(ids) // two batches with the same messages then do not wait for each other
 	ids = slices.Compact(ids)
-	args := make([]any, 0, 2*len(ids))
-	now := time.Now().UnixMilli()
-	for _, id := range ids {
-		args = append(args, id, now)
+	rows := "SELECT value, 1, ? FROM json_each(?) WHERE true"
+	if s.name == "postgres" {
+		rows = "SELECT value, 1, CAST(? AS BIGINT) FROM json_array_elements_text(CAST(? AS json)), " + unhurried
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, fmt.Errorf("count attempts: %w", err)
 	}
 	var counted []struct {
 		MessageID string
 		Attempts  int
 	}
-	err := again(func() error {
-		return s.write.WithContext(ctx).Raw("INSERT INTO attempts (message_id, attempts, last_ms) VALUES "+
-			strings.TrimSuffix(strings.Repeat("(?, 1, ?),", len(ids)), ",")+
+	err = again(func() error {
+		return s.write.WithContext(ctx).Raw("INSERT INTO attempts (message_id, attempts, last_ms) "+rows+
 			" ON CONFLICT (message_id) DO UPDATE SET attempts = attempts.attempts + 1, last_ms = excluded.last_ms RETURNING message_id, attempts",
-			args...).Scan(&counted).Error
+			time.Now().UnixMilli(), string(list)).Scan(&counted).Error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count attempts at %d messages: %w", len(ids), err)
@@ -52,6 +57,10 @@ func (s *Store) CountAttempts(ctx context.Context, messages ...string) (map[stri
 	}
 	return n, nil
 }
+
+// unhurried, in the list of a statement's tables, has its transaction not wait for
+// the disk.
+const unhurried = "(SELECT set_config('synchronous_commit', 'off', true)) AS unhurried"
 
 // texts are the names under which messages are kept.
 func texts(messages []string) []string {
@@ -77,9 +86,15 @@ func (s *Store) ForgetAttempts(ctx context.Context, messages ...string) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	err := again(func() error {
-		return s.write.WithContext(ctx).Exec("DELETE FROM attempts WHERE message_id IN ?", texts(messages)).Error
-	})
+	list, err := json.Marshal(texts(messages))
+	if err != nil {
+		return wrap("forget attempts", err)
+	}
+	query := "DELETE FROM attempts WHERE message_id IN (SELECT value FROM json_each(?))"
+	if s.name == "postgres" {
+		query = "DELETE FROM attempts USING json_array_elements_text(CAST(? AS json)) AS done (id), " + unhurried + " WHERE message_id = done.id"
+	}
+	err = again(func() error { return s.write.WithContext(ctx).Exec(query, string(list)).Error })
 	return wrap("forget attempts", err)
 }
 
