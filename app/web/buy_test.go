@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"queuelab/app/sale"
 )
 
 // offerOf is an offer with more fields.
@@ -71,5 +73,27 @@ func TestAVoucherSaysHowManyEachMayHaveAndHowManyMayWait(t *testing.T) {
 		if status, _, body := l.call("POST", "/api/vouchers", offerOf(t, 5, bad), asOperator); status != 400 {
 			t.Errorf("%v: got %d %s, want 400", bad, status, body)
 		}
+	}
+}
+
+func TestABuyerWhoWouldWaitTooLongIsToldWhenToComeAgain(t *testing.T) {
+	l := newLab(t, "memory://orders", true) // nobody decides orders here
+	status, _, body := l.call("POST", "/api/vouchers", offerOf(t, 5, map[string]any{"maxInFlight": 2}), asOperator)
+	if status != 201 {
+		t.Fatalf("got %d %s", status, body)
+	}
+	id := field(t, body, "id")
+	for i, want := range []int{202, 202, 503, 503} {
+		status, h, body := l.buy(id, "X-User-ID: u"+string(rune('a'+i)))
+		if status != want || want == 503 && (code(t, body) != "busy" || h.Get("Retry-After") == "") {
+			t.Errorf("click %d: got %d %s, Retry-After %q, want %d", i+1, status, body, h.Get("Retry-After"), want)
+		}
+	}
+	voucher, err := sale.ParseID(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, _, err := l.gate.Left(t.Context(), voucher); err != nil || left != 3 {
+		t.Errorf("got %d left, %v, want 3: who is turned away takes nothing", left, err)
 	}
 }
