@@ -3,7 +3,9 @@ package admission
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"queuelab/app/sale"
 )
@@ -34,10 +36,12 @@ type asking struct {
 	answer sale.Answer
 	err    error
 	done   chan struct{}
+	gone   atomic.Bool // whoever asked has left
 }
 
 // ask returns once the click is answered or ctx ended; then it may have been
-// taken.
+// taken, if it was on its way already. What was not is never sent: after an
+// outage nobody is waiting for it any more.
 func (l *line) ask(ctx context.Context, c sale.Click) (sale.Answer, error) {
 	a := &asking{click: c, done: make(chan struct{})}
 	l.mu.Lock()
@@ -54,6 +58,7 @@ func (l *line) ask(ctx context.Context, c sale.Click) (sale.Answer, error) {
 	case <-a.done:
 		return a.answer, a.err
 	case <-ctx.Done():
+		a.gone.Store(true)
 		return sale.Answer{}, ctx.Err()
 	}
 }
@@ -64,15 +69,12 @@ func (l *line) run() {
 		// Whoever is about to click does so first, and shares the trip.
 		runtime.Gosched()
 		l.mu.Lock()
-		n := min(len(l.waiting), lineMost)
-		if n == 0 {
+		batch = l.next(batch[:0])
+		if len(batch) == 0 {
 			l.trips--
 			l.mu.Unlock()
 			return
 		}
-		batch = append(batch[:0], l.waiting[:n]...)
-		l.waiting = append(l.waiting[:0], l.waiting[n:]...)
-		clear(l.waiting[len(l.waiting) : len(l.waiting)+n])
 		l.mu.Unlock()
 		l.send(batch)
 		for _, a := range batch {
@@ -80,4 +82,16 @@ func (l *line) run() {
 		}
 		clear(batch)
 	}
+}
+
+// next moves those at the head of the line into a batch.
+func (l *line) next(batch []*asking) []*asking {
+	n := 0
+	for ; n < len(l.waiting) && len(batch) < lineMost; n++ {
+		if a := l.waiting[n]; !a.gone.Load() {
+			batch = append(batch, a)
+		}
+	}
+	l.waiting = slices.Delete(l.waiting, 0, n)
+	return batch
 }
