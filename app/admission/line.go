@@ -10,24 +10,20 @@ import (
 	"queuelab/app/sale"
 )
 
-const (
-	// lineMost bounds the clicks of one round trip: more would keep the server
-	// from everybody else, and gains nothing.
-	lineMost = 128
-	// lineTrips is how many round trips are under way at a time: one is being
-	// answered while the next is put together.
-	lineTrips = 2
-)
+// lineMost bounds the clicks of one round trip: more would keep the server
+// from everybody else, and gains nothing.
+const lineMost = 128
 
 // line gathers the clicks that come while a round trip is under way, and sends
-// them as the next one. A lone click waits for nobody. Nothing runs while there
+// them as the next one. A lone click waits for nobody. One trip at a time: with
+// two, each would carry half as many, and cost as much. Nothing runs while there
 // are none, so there is nothing to close.
 type line struct {
 	send func([]*asking)
 
 	mu      sync.Mutex
 	waiting []*asking
-	trips   int
+	running bool
 }
 
 // asking is a click on its way.
@@ -46,10 +42,8 @@ func (l *line) ask(ctx context.Context, c sale.Click) (sale.Answer, error) {
 	a := &asking{click: c, done: make(chan struct{})}
 	l.mu.Lock()
 	l.waiting = append(l.waiting, a)
-	start := l.trips < lineTrips
-	if start {
-		l.trips++
-	}
+	start := !l.running
+	l.running = true
 	l.mu.Unlock()
 	if start {
 		go l.run()
@@ -71,7 +65,7 @@ func (l *line) run() {
 		l.mu.Lock()
 		batch = l.next(batch[:0])
 		if len(batch) == 0 {
-			l.trips--
+			l.running = false
 			l.mu.Unlock()
 			return
 		}

@@ -13,7 +13,7 @@ import (
 func TestAClickWhoseBuyerHasLeftIsNotSentAfterAnOutage(t *testing.T) {
 	var mu sync.Mutex
 	var sent []sale.ID
-	away, back := make(chan struct{}, lineTrips), make(chan struct{})
+	away, back := make(chan struct{}), make(chan struct{})
 	l := &line{send: func(batch []*asking) {
 		mu.Lock()
 		for _, a := range batch {
@@ -21,25 +21,22 @@ func TestAClickWhoseBuyerHasLeftIsNotSentAfterAnOutage(t *testing.T) {
 		}
 		mu.Unlock()
 		select {
+		case away <- struct{}{}: // the first trip, which gets no answer yet
 		case <-back:
-		default:
-			away <- struct{}{}
-			<-back
 		}
+		<-back
 	}}
 	ask := func(ctx context.Context, order sale.ID) error {
 		_, err := l.ask(ctx, sale.Click{Reservation: sale.Reservation{OrderID: order}})
 		return err
 	}
 	var wg sync.WaitGroup
-	for i := range lineTrips { // each is a trip that has no answer yet
-		wg.Go(func() {
-			if err := ask(context.Background(), sale.ID(i+1)); err != nil {
-				t.Error(err)
-			}
-		})
-		<-away
-	}
+	wg.Go(func() {
+		if err := ask(context.Background(), 1); err != nil {
+			t.Error(err)
+		}
+	})
+	<-away
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	for i := range 3 * lineMost {
@@ -52,8 +49,7 @@ func TestAClickWhoseBuyerHasLeftIsNotSentAfterAnOutage(t *testing.T) {
 	if err := ask(t.Context(), 99); err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(sent)
-	if want := []sale.ID{1, 2, 99}; !slices.Equal(sent, want) {
+	if want := []sale.ID{1, 99}; !slices.Equal(sent, want) {
 		t.Errorf("got clicks %v sent, want %v", sent, want)
 	}
 }
