@@ -28,7 +28,7 @@ func needs() []struct {
 		Need    text
 	}{
 		{trial.ProfileDiskSync, say("For orders you cannot lose")},
-		{trial.ProfileDiskAsync, say("If a power cut may lose the last second")},
+		{trial.ProfileDiskAsync, say("If a power cut may lose what was not synced")},
 		{trial.ProfileMemory, say("If a killed broker may lose everything, and a killed consumer nothing")},
 		{trial.ProfileAtMostOnce, say("For notifications that may be lost")},
 	}
@@ -83,8 +83,12 @@ func (g group) answer(a *answer) {
 		}
 	}
 	a.Out = append(a.Out, unasked.texts()...)
+	stay := append(slices.Clone(kept), doubtful...)
 	if g.Profile == trial.ProfileDiskAsync {
-		a.Out = append(a.Out, reaches(append(slices.Clone(kept), doubtful...))...)
+		a.Out = append(a.Out, reaches(stay)...)
+	}
+	if len(decisive(g.Profile)) > 0 { // the others promise to keep nothing
+		a.Out = append(a.Out, elsewhere(stay)...)
 	}
 	switch {
 	case len(g.competitors()) == 0:
@@ -222,13 +226,27 @@ func (b blanks) texts() []text {
 }
 
 // reaches tell how old the oldest message was that a power cut took from those
-// that survive a kill: whether it is the last second, or more.
+// that survive a kill: from a moment to all of it, by when the broker syncs.
 func reaches(list []standing) []text {
 	var ts []text
 	for _, s := range list {
 		c := s.Row.crashed(powerLoss)
 		if tried(c) && c.Lost > 0 && c.LossWindowMillis != nil {
 			ts = append(ts, say("{0}: of {1} power cuts the worst took messages that were {2} old", quote(s.Row.Setting()).at(c.ID), c.count("valid", int64(c.Valid)), lossFigure(c)))
+		}
+	}
+	return ts
+}
+
+// elsewhere tell what those that keep what their profile promises lost under
+// other faults: a limit, a full disk, an operator's command.
+func elsewhere(list []standing) []text {
+	var ts []text
+	for _, s := range list {
+		for _, c := range s.Row.of(trial.TestFault) {
+			if tried(c) && c.Lost > 0 && c.Fault != powerLoss {
+				ts = append(ts, say("{0} lost messages all the same, {1}: {2}", quote(s.Row.Setting()).at(c.ID), faultTitle(c.Fault), lossText(c)))
+			}
 		}
 	}
 	return ts

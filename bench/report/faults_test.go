@@ -87,7 +87,7 @@ func TestACampaignsVerdictComesFromItsOwnKillsAndPowerCuts(t *testing.T) {
 			Verdict: trial.VerdictAsExpected, Loss: &trial.Loss{Trials: 10}, LossWindowMillis: &trial.LossWindow{Max: 4490}}
 	}
 	v := newView(trial.Result{Cells: []trial.Cell{
-		cell("kept", trial.ProfileDiskSync, powerLoss, 0), cell("gone", trial.ProfileDiskSync, trial.FaultBrokerKill, 0), cell("gone", trial.ProfileDiskSync, powerLoss, 5),
+		cell("kept", trial.ProfileDiskSync, powerLoss, 0), cell("kept", trial.ProfileDiskSync, "disk-full", 7), cell("gone", trial.ProfileDiskSync, trial.FaultBrokerKill, 0), cell("gone", trial.ProfileDiskSync, powerLoss, 5),
 		cell("late", trial.ProfileDiskAsync, leaderKill, 0), cell("late", trial.ProfileDiskAsync, powerLoss, 5), cell("blank", trial.ProfileDiskSync, "unroutable", 0), cell("bare", trial.ProfileDiskSync, "reset", 0),
 	}})
 	answers := v.answers()
@@ -98,7 +98,7 @@ func TestACampaignsVerdictComesFromItsOwnKillsAndPowerCuts(t *testing.T) {
 	for _, o := range append(answers[0].Out, answers[1].Out...) {
 		all += "\n" + o.String()
 	}
-	for _, want := range []string{"on 3 settings", "kafka/gone: lost messages, power lost", "kafka/blank, kafka/bare: broker killed was not tested", "kafka/late: of 10 power cuts the worst took messages that were 4.49 s old"} {
+	for _, want := range []string{"on 3 settings", "kafka/gone: lost messages, power lost", "kafka/blank, kafka/bare: broker killed was not tested", "kafka/kept lost messages all the same, disk full: 0 of 10 crashes lost something", "kafka/late: of 10 power cuts the worst took messages that were 4.49 s old"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("got no %q in:\n%s", want, all)
 		}

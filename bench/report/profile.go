@@ -48,7 +48,7 @@ func (g group) Title() text {
 	case trial.ProfileDiskSync:
 		return say("disk-sync: synced to disk before it is confirmed")
 	case trial.ProfileDiskAsync:
-		return say("disk-async: a killed broker keeps it, a power cut may lose the last moment")
+		return say("disk-async: a killed broker keeps it, a power cut may lose what was not synced")
 	case trial.ProfileMemory:
 		return say("memory: acked by the consumer, but a killed broker loses it")
 	case trial.ProfileAtMostOnce:
