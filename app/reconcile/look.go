@@ -21,14 +21,14 @@ type Look struct {
 	Found    []Drift
 }
 
-// Ledger reads the numbers of now, and compares no orders.
-func (r *Reconciler) Ledger(ctx context.Context) (*Look, error) {
-	return r.look(ctx, func(context.Context, *scan, Account) error { return nil })
+// Ledger reads the numbers of now of the newest vouchers, and compares no orders.
+func (r *Reconciler) Ledger(ctx context.Context, most int) (*Look, error) {
+	return r.look(ctx, most, func(sale.ID) bool { return true }, func(context.Context, *scan, Account) error { return nil })
 }
 
-// look has compare look at each voucher. What that finds may be an order between
-// two steps.
-func (r *Reconciler) look(ctx context.Context, compare func(context.Context, *scan, Account) error) (*Look, error) {
+// look has compare look at each voucher that is wanted. What that finds may be an
+// order between two steps.
+func (r *Reconciler) look(ctx context.Context, most int, wanted func(sale.ID) bool, compare func(context.Context, *scan, Account) error) (*Look, error) {
 	l := &Look{At: time.Now()}
 	if r.Backlog != nil {
 		// A queue that does not answer is one that does not tell: gate and database
@@ -43,7 +43,10 @@ func (r *Reconciler) look(ctx context.Context, compare func(context.Context, *sc
 	if err != nil {
 		return nil, fmt.Errorf("reconcile: list vouchers: %w", err)
 	}
-	for _, v := range vouchers {
+	for _, v := range vouchers[:min(most, len(vouchers))] {
+		if !wanted(v) {
+			continue
+		}
 		a, err := r.account(ctx, v)
 		if err == nil {
 			l.Accounts = append(l.Accounts, a)

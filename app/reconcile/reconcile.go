@@ -11,7 +11,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -30,6 +29,8 @@ const (
 	fullEvery = 20
 	// keptRepairs is how many repairs State remembers.
 	keptRepairs = 100
+	// verifiable is how many vouchers a look looks at.
+	verifiable = 1000
 	// logged is how many differences of one look are written to the log one by one.
 	logged = 10
 )
@@ -67,7 +68,10 @@ type Reconciler struct {
 	mu    sync.Mutex
 	looks int
 	seen  map[key]Drift // of the last look
-	state State
+	// resting are vouchers that ended a while ago and agreed then: only full looks
+	// look at them again.
+	resting map[sale.ID]bool
+	state   State
 }
 
 // State is what is known since the start.
@@ -113,8 +117,14 @@ func (r *Reconciler) Once(ctx context.Context) (State, error) {
 	r.mu.Lock()
 	r.looks++
 	full := r.Strict || r.looks%fullEvery == 1
+	at := map[sale.ID]bool{} // vouchers of which something was found
+	for k := range r.seen {
+		at[k.voucher] = true
+	}
 	r.mu.Unlock()
-	l, err := r.look(ctx, func(ctx context.Context, s *scan, a Account) error { return s.compare(ctx, a, full) })
+	l, err := r.look(ctx, verifiable, func(v sale.ID) bool { return full || at[v] || !r.rests(v) }, func(ctx context.Context, s *scan, a Account) error {
+		return s.compare(ctx, a, full || at[a.ID])
+	})
 	if err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -136,6 +146,12 @@ func (r *Reconciler) Once(ctx context.Context) (State, error) {
 	defer r.mu.Unlock()
 	r.state.Drift = drift
 	return r.state, nil
+}
+
+func (r *Reconciler) rests(voucher sale.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.resting[voucher]
 }
 
 // note keeps what was found, and returns what stands, and what of it did not
@@ -169,6 +185,12 @@ func (r *Reconciler) note(l *Look) (drift, fresh []Drift) {
 		}
 	}
 	l.Found = slices.Collect(maps.Values(seen))
+	if r.resting == nil {
+		r.resting = map[sale.ID]bool{}
+	}
+	for _, a := range l.Accounts {
+		r.resting[a.ID] = a.Quiet && l.At.After(a.End.Add(slow*r.Age)) && len(a.Wrong()) == 0
+	}
 	r.seen, r.state.Look, r.state.Err = seen, *l, nil
 	return drift, fresh
 }
@@ -178,31 +200,28 @@ func (r *Reconciler) note(l *Look) (drift, fresh []Drift) {
 // not be. State.Drift is then what is wrong.
 func (r *Reconciler) Verify(ctx context.Context) (State, error) {
 	pause := min(max(r.Age/60, 50*time.Millisecond), 500*time.Millisecond)
-	deadline := time.Now().Add(r.Age)
-	var last error
-	for repaired := false; ; {
+	began, first, repaired := time.Now(), time.Time{}, false
+	for {
 		s, err := r.Once(ctx)
-		if err != nil && ctx.Err() != nil {
-			return s, errors.Join(err, last)
-		}
-		last = err // something may be away for a moment
-		late := !time.Now().Before(deadline)
 		switch {
-		case err == nil && len(s.Found) == 0 && s.Waiting == 0:
-			return s, nil
-		case err != nil && late:
+		case ctx.Err() != nil:
+			return s, ctx.Err()
+		case err != nil && (time.Since(began) >= r.Age || sale.CodeOf(err) != ""): // no waiting makes a voucher
 			return s, fmt.Errorf("verify: %w", err)
-		case err == nil && late && r.Repair && !repaired && len(s.Repairs) > 0:
-			// Once more as long, for what was put right to be seen.
-			repaired, deadline = true, time.Now().Add(r.Age)
-		case err == nil && late:
+		case err != nil: // something may be away for a moment
+		case len(s.Found) == 0 && s.Waiting == 0, !r.Repair && certain(s.Drift):
 			return s, nil
-		case err == nil && !r.Repair && certain(s.Drift):
+		case first.IsZero():
+			first = s.At
+		case s.At.Sub(first) < r.Age:
+		case r.Repair && !repaired && len(s.Repairs) > 0:
+			// Once more as long, for what was put right to be seen.
+			repaired, first = true, s.At
+		default:
 			return s, nil
 		}
 		select {
 		case <-ctx.Done():
-			return s, ctx.Err()
 		case <-time.After(pause):
 		}
 	}

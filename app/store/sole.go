@@ -18,7 +18,7 @@ const (
 	// soleLock is the key of the lock of who is alone on a PostgreSQL database.
 	soleLock = 0x7365636b696c6c02
 	// soleWait is how long a lock may stay with a process that has just died.
-	soleWait  = 3 * time.Second
+	soleWait  = time.Second
 	soleCheck = 2 * time.Second
 )
 

@@ -19,14 +19,19 @@ func (s *Server) reconcileRoutes(api fiber.Router) {
 	api.Get("/operator/drift", s.drift)
 }
 
-// ledger reads the numbers of now.
+// ledger reads the numbers of now, of the newest vouchers: ?limit=, 50 if it is
+// not given.
 func (s *Server) ledger(c *fiber.Ctx) error {
 	if _, err := s.onlyOperator(c); err != nil {
 		return err
 	}
+	limit := c.QueryInt("limit", 50)
+	if limit < 1 || limit > 1000 {
+		return failure(fiber.StatusBadRequest, "invalid", "limit must be from 1 to 1000")
+	}
 	ctx, cancel := timed()
 	defer cancel()
-	l, err := s.o.Reconcile.Ledger(ctx)
+	l, err := s.o.Reconcile.Ledger(ctx, limit)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	_ "modernc.org/sqlite" // driver "sqlite"
+
+	"queuelab/bench/broker/brokertest"
+)
+
+func wantVerify(t *testing.T, want int, words []string, args ...string) string {
+	t.Helper()
+	code, out := verify(t, args...)
+	if code != want {
+		t.Errorf("%v: got exit %d, want %d:\n%s", args, code, want, out)
+	}
+	for _, w := range words {
+		if !strings.Contains(out, w) {
+			t.Errorf("%v: got %q, want %q in it", args, out, w)
+		}
+	}
+	return out
+}
+
+func TestVerifySaysWhatItWants(t *testing.T) {
+	wantVerify(t, 0, []string{"Examples:", "--repair", "Exit: 0 balanced"}, "--help")
+	wantVerify(t, 2, []string{"--wait=-1s"}, "--wait=-1s")
+	wantVerify(t, 2, []string{"is not an id"}, "12x")
+	wantVerify(t, 1, []string{"refused"}, "--db", "postgres://u:secret@127.0.0.1:1/x")
+	wantVerify(t, 1, []string{"refused"}, "--db", "sqlite:"+filepath.Join(t.TempDir(), "x.db"), "--redis", "redis://127.0.0.1:1/0")
+	wantVerify(t, 1, []string{"no such voucher"}, "--db", "sqlite:"+filepath.Join(t.TempDir(), "x.db"), "7")
+	wantVerify(t, 0, []string{"balanced: 0 vouchers"}, "--db", "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
+}
+
+func TestVerifyLooksAtADatabaseWhoseGateItCannotSee(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, dir)
+	d := newDoor(t, p.base, 10)
+	d.rush(4)
+	wantConfirmed(t, d.results(), 4)
+	db := filepath.Join(dir, "seckill.db")
+	wantVerify(t, 0, []string{"stock 10 = 6 left + 4 held", "not seen from here", "balanced: 1 vouchers"}, "--db", "sqlite:"+db)
+	raw, err := sql.Open("sqlite", "file:"+db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.ExecContext(t.Context(), "PRAGMA busy_timeout=5000; UPDATE vouchers SET stock_left = 5"); err != nil {
+		t.Fatal(err)
+	}
+	out := wantVerify(t, 3, nil, "--db", "sqlite:"+db, "--json", "--repair", "--wait", "100ms")
+	var got struct {
+		Balanced bool
+		Vouchers []struct{ Wrong []string }
+		Drift    []struct{ Kind, Done string }
+	}
+	if err := json.Unmarshal([]byte(out[:strings.LastIndex(out, "}")+1]), &got); err != nil {
+		t.Fatalf("got %q: %v", out, err)
+	}
+	if got.Balanced || len(got.Vouchers) != 1 || len(got.Vouchers[0].Wrong) != 1 || len(got.Drift) != 1 || got.Drift[0].Kind != "stock_sum_differs" || got.Drift[0].Done != "" {
+		t.Errorf("got %+v, want the stock named, and nothing done about it", got)
+	}
+	p.stop(t)
+}
+
+func TestVerifyPutsRightWhatItCan(t *testing.T) {
+	db, args := streams(t)
+	p := start(t, t.TempDir(), args...)
+	d := newDoor(t, p.base, 10)
+	d.rush(4)
+	wantConfirmed(t, d.results(), 4)
+	wantVerify(t, 0, []string{"units 10 = 6 left + 4 buyers (0 in flight)"}, args...)
+
+	o, err := redis.ParseURL(brokertest.Start(t, "redis", "aof-everysec").URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(o)
+	defer c.Close()
+	key := func(what string) string { return fmt.Sprintf("seckill:{%s}:%s", d.voucher, what) }
+	// A buyer is forgotten, and units come from nowhere.
+	if err := c.HDel(t.Context(), key("buyers"), "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.HIncrBy(t.Context(), key("sale"), "stock", 3).Err(); err != nil {
+		t.Fatal(err)
+	}
+	short := append(args, "--wait", "500ms")
+	wantVerify(t, 3, []string{"drift: order_without_buyer", "order " + d.told["1"], "drift: stock_differs", "NOT balanced", "WRONG"}, short...)
+	wantVerify(t, 0, []string{"repaired: order_without_buyer", "balanced"}, append(short, "--repair")...)
+	wantVerify(t, 0, []string{"units 10 = 6 left + 4 buyers"}, args...)
+	d.rush(20)
+	p.stop(t)
+	d.audit(db, 10)
+}
