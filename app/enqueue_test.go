@@ -21,7 +21,11 @@ func TestOrdersAreQueuedByTheScriptWhereTheQueueIsInTheSameRedis(t *testing.T) {
 	r := brokertest.Start(t, "redis", "aof-everysec")
 	for how, by := range map[string]string{"auto": "admission", "script": "admission", "publish": "click"} {
 		t.Run(how, func(t *testing.T) {
-			p := start(t, t.TempDir(), "--redis", r.URL(), "--queue", r.QueueURL("redis+streams", "enqueue-"+how, "claim=1s"), "--enqueue", how)
+			ids := "snowflake"
+			if how == "script" {
+				ids = "redis"
+			}
+			p := start(t, t.TempDir(), "--redis", r.URL(), "--queue", r.QueueURL("redis+streams", "enqueue-"+how, "claim=1s"), "--enqueue", how, "--ids", ids)
 			d := newDoor(t, p.base, 5)
 			d.rush(20)
 			wantConfirmed(t, d.results(), 5)
