@@ -37,16 +37,33 @@ func (s *service) announce(w io.Writer) {
 	if s.f.Redis != "" {
 		gate = store.Redact(s.f.Redis)
 	}
-	fmt.Fprintf(w, "queue %s · database %s · admission %s\n", store.Redact(name), store.Redact(s.f.DB), gate)
-	missing := missingPromise(s.queue.Capabilities())
+	database, missing := store.Redact(s.f.DB), missingPromise(s.queue.Capabilities())
+	if s.f.StockDB != "" {
+		database += ", stock " + store.Redact(s.f.StockDB)
+	}
+	if s.f.Mode == modeSync {
+		fmt.Fprintf(w, "no queue: each click is decided in its request · database %s · buyers' locks %s\n", database, gate)
+		missing = ""
+	} else {
+		fmt.Fprintf(w, "queue %s · database %s · admission %s\n", store.Redact(name), database, gate)
+	}
 	if missing != "" {
 		fmt.Fprintf(w, "careful: queue %s can lose orders: %s\n", store.Redact(name), missing)
 	}
 	if s.f.Redis == "" && s.queue.Capabilities().Shared {
 		fmt.Fprintln(w, "careful: admission in this process is not shared with other instances, and forgets unanswered publishes when it dies: use --redis")
 	}
+	if s.f.Role != roleWorker {
+		fmt.Fprintf(w, "operator's console: http://%s/operator\n", s.listener.Addr())
+	}
 	if s.f.OperatorToken == "" {
 		fmt.Fprintf(w, "operator token: %s\n", s.operatorToken)
+	}
+	if s.f.Redis != "" && s.f.TokenKey == "" {
+		fmt.Fprintln(w, "careful: tokens end with this process, and other instances do not know them: use --token-key")
+	}
+	if s.f.Login == "open" {
+		fmt.Fprintln(w, "careful: any name is let in (--login=open)")
 	}
 	if s.f.TrustUserHeader {
 		fmt.Fprintln(w, "careful: X-User-ID is believed (--trust-user-header)")

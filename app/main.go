@@ -33,12 +33,19 @@ type flags struct {
 	TokenKey    string        `placeholder:"SECRET" help:"Key that signs login tokens, at least 32 characters. Default: a new one at each start, so that everybody logs in again. Instances must share it."`
 	Rescan      time.Duration `default:"5s" help:"Age at which an order that is not in the database yet is queued again; 0 turns that off."`
 	Enqueue     string        `enum:"auto,script,publish" default:"auto" placeholder:"HOW" help:"How an order gets into a queue in Redis: script (by the script that takes its unit, so that nothing can happen in between), publish (after it), or auto: script where the queue and admission use the same Redis and database."`
+	Streams     int           `default:"4096" placeholder:"N" help:"Event streams of buyers who wait and watch at a time, of this instance; those beyond it are told to ask instead. Each takes a goroutine and a connection."`
+	StartQueue  string        `placeholder:"URL" help:"Queue that brings start signals to every instance: one that broadcasts, or that has groups. Default: a Pub/Sub channel of --redis; without it, instances look into the database twice a second."`
 	IDs         string        `name:"ids" enum:"snowflake,redis" default:"snowflake" placeholder:"FROM" help:"Where order ids come from: snowflake (the clock and a number of this instance) or redis (a counter beside admission). All instances must agree."`
 	WorkerID    int           `default:"-1" placeholder:"N" help:"Number of this instance in order ids, 0 to 1023. Default: one that is free, leased in the database."`
 	Lanes       int           `default:"4" help:"Batches of orders decided at the same time."`
-	Batch       int           `default:"64" help:"Most orders in one database transaction."`
+	Batch       int           `default:"256" help:"Most orders in one database transaction."`
 	MaxAttempts int           `default:"5" help:"How often an order that cannot be decided is tried, before it fails."`
 	Reconcile   time.Duration `default:"30s" help:"Pause between two comparisons of gate, queue and database, which put right what has drifted; 0 turns that off."`
+
+	modeFlags  `embed:""`
+	doorFlags  `embed:""`
+	operations `embed:""`
+	labFlags   `embed:""`
 
 	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
 }
@@ -46,8 +53,10 @@ type flags struct {
 // commands is the command line: the flags are those of every command.
 type commands struct {
 	flags
-	Serve  struct{}  `cmd:"" default:"1" help:"Run the service: what seckill does without a command."`
-	Verify verifyCmd `cmd:"" help:"Compare gate, queue and database, print the ledger of every voucher, and exit 3 where it does not balance."`
+	Serve    struct{}    `cmd:"" default:"1" help:"Run the service: what seckill does without a command."`
+	Verify   verifyCmd   `cmd:"" help:"Compare gate, queue and database, print the ledger of every voucher, and exit 3 where it does not balance."`
+	Operator operatorCmd `cmd:"" help:"Operators' accounts."`
+	Migrate  migrateCmd  `cmd:"" help:"Bring the database's schema up to date, or tell how it is."`
 }
 
 const description = `A flash-sale service over a queue of your choice.
@@ -86,12 +95,27 @@ func (f *flags) Validate() error {
 		return fmt.Errorf("--batch=%d: want 1 to 1000", f.Batch)
 	case f.MaxAttempts < 1:
 		return fmt.Errorf("--max-attempts=%d: want at least 1", f.MaxAttempts)
+	case f.Streams < 1:
+		return fmt.Errorf("--streams=%d: want at least 1", f.Streams)
+	case f.StartQueue != "" && !strings.Contains(f.StartQueue, "://"):
+		return fmt.Errorf("--start-queue=%q: want a URL, with a name of its own for the queue, such as redis+pubsub://127.0.0.1:6379/0?queue=start", f.StartQueue)
+	case f.StartQueue != "" && f.StartQueue == f.Queue:
+		return errors.New("--start-queue is the queue of the orders: give it another name")
 	case f.IDs == "redis" && f.Redis == "":
 		return errors.New("--ids=redis counts in the Redis of admission: name it with --redis")
 	case f.TokenKey != "" && len(f.TokenKey) < 32:
 		return errors.New("--token-key is too short: want at least 32 characters")
 	}
-	return nil
+	if err := f.checkMode(); err != nil {
+		return err
+	}
+	if err := f.operations.validate(f.Queue, f.Redis); err != nil {
+		return err
+	}
+	if err := f.labFlags.validate(f, host); err != nil {
+		return err
+	}
+	return f.checkDoor(host)
 }
 
 func loopback(host string) bool {
@@ -118,7 +142,7 @@ func main() {
 		switch {
 		case errors.As(err, new(usageError)):
 			os.Exit(2)
-		case errors.Is(err, errDrift):
+		case errors.Is(err, errDrift), errors.Is(err, errPending):
 			os.Exit(3)
 		}
 		os.Exit(1)
@@ -138,10 +162,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	f := &c.flags
-	if command == "verify" {
-		return c.Verify.run(ctx, f, stdout, stderr)
+	if strings.HasPrefix(command, "operator add") {
+		return c.Operator.Add.run(ctx, f, os.Stdin, stdout, stderr)
 	}
-	s, err := open(ctx, f, stderr)
+	switch {
+	case strings.HasPrefix(command, "verify"):
+		return c.Verify.run(ctx, f, stdout, stderr)
+	case command == "migrate status":
+		return migrateStatus(ctx, f, stdout)
+	case strings.HasPrefix(command, "migrate"):
+		return migrateUp(ctx, f, stdout)
+	}
+	if f.args = args; f.LabWorker {
+		var stop context.CancelFunc
+		ctx, stop = untilAbandoned(ctx, os.Stdin)
+		defer stop()
+	}
+	s, err := open(ctx, f, stdout, stderr)
 	if err != nil {
 		return err
 	}
@@ -165,6 +202,8 @@ func parse(args []string, stdout, stderr io.Writer) (*commands, string, error) {
 		return nil, "", nil
 	case err != nil:
 		return nil, "", usageError{err}
+	case c.PrintConfig:
+		return nil, "", printConfig(stdout, parsed)
 	}
 	return &c, parsed.Command(), nil
 }

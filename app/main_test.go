@@ -67,7 +67,13 @@ const operatorToken = "the-operator"
 // start runs the service in dir and returns once it is ready.
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
-	args = append([]string{"--listen", "127.0.0.1:0", "--operator-token", operatorToken, "--trust-user-header", "--rescan", "1s"}, args...)
+	return startWith(t, dir, append([]string{"--operator-token", operatorToken, "--trust-user-header", "--rescan", "1s"}, args...)...)
+}
+
+// startWith is start with no more flags than these.
+func startWith(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	args = append([]string{"--listen", "127.0.0.1:0"}, args...)
 	p := &process{cmd: exec.Command(os.Args[0], args...), stderr: &lockedBuffer{}, done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stderr = dir, p.stderr
 	p.cmd.Env = append(os.Environ(), childEnv+"=1")
@@ -160,12 +166,25 @@ func TestWhatIsWrongIsOneSentence(t *testing.T) {
 		{"user headers for everybody", []string{"--listen", "0.0.0.0:0", "--trust-user-header"}, "loopback"},
 		{"user headers on every address", []string{"--listen", ":0", "--trust-user-header"}, "loopback"},
 		{"a short key", []string{"--token-key", "short"}, "32"},
+		{"a short key of before", []string{"--token-key", strings.Repeat("k", 32), "--token-key-old", "short"}, "32"},
+		{"a key of before without one of now", []string{"--token-key-old", strings.Repeat("k", 32)}, "--token-key"},
+		{"an open login for everybody", []string{"--listen", "0.0.0.0:0", "--login", "open"}, "loopback"},
+		{"an unknown login", []string{"--login", "magic"}, "password"},
+		{"a rate that is none", []string{"--limit-user", "10"}, "10/s"},
+		{"a rate of logins that is none", []string{"--limit-login", "fast"}, "--limit-login"},
+		{"a proxy that is none", []string{"--trusted-proxies", "10.0.0.0/8,proxy"}, `"proxy"`},
+		{"a captcha before nothing", []string{"--captcha", "on", "--purchase-token", "off"}, "--purchase-token=on"},
+		{"a captcha before nothing, by itself", []string{"--captcha", "auto", "--trust-user-header"}, "--purchase-token=on"},
+		{"a captcha above nothing", []string{"--captcha", "auto", "--captcha-above", "0"}, "--captcha-above"},
 		{"a worker number too high", []string{"--worker-id", "1024"}, "1023"},
 		{"a rescan too often", []string{"--rescan", "1ms"}, "100ms"},
 		{"an unknown way to enqueue", []string{"--enqueue", "magic"}, "publish"},
 		{"a script without a Redis", []string{db, "--enqueue", "script"}, "--redis"},
 		{"ids of a Redis that is not there", []string{db, "--ids", "redis"}, "--redis"},
-		{"an argument too many", []string{"serve"}, "serve"},
+		{"a name alone for start signals", []string{db, "--start-queue", "kafka"}, "URL"},
+		{"orders and start signals in one queue", []string{db, "--queue", "redis+streams://127.0.0.1:1/0?queue=q", "--start-queue", "redis+streams://127.0.0.1:1/0?queue=q"}, "another name"},
+		{"start signals that one instance gets", []string{db, "--start-queue", "memory://start"}, "every instance"},
+		{"an argument too many", []string{"sell"}, "sell"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			args := append([]string{"--listen", "127.0.0.1:0"}, tc.args...)

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"queuelab/app/admission"
+	"queuelab/app/fleet"
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
 	"queuelab/app/store"
+	"queuelab/app/trace"
 	"queuelab/app/web"
 	"queuelab/app/worker"
 	"queuelab/backends"
@@ -22,7 +24,6 @@ import (
 )
 
 const (
-	tokenTTL       = 24 * time.Hour
 	startTimeout   = 30 * time.Second // for all that must answer at the start
 	publishTimeout = 2 * time.Second
 	drainWait      = 10 * time.Second
@@ -42,26 +43,38 @@ type service struct {
 	queue     queue.Queue
 	backlog   queue.Backlogger // nil: the queue cannot tell
 	publisher queue.Publisher
-	consumer  queue.Consumer
+	consumer  queue.Consumer // nil: this instance decides no orders
 
 	results *sale.Results
+	signals *signals
+	board   *sale.Board
+	starter *sale.Starter
 	loader  *sale.Loader
 	rescan  *worker.Rescan // nil: off
 	sweep   *worker.Sweep
+	between *worker.Relay // nil: there is one database
 	worker  *worker.Worker
 	web     *web.Server
+
+	tallies *sale.Tallies
+	pulse   *fleet.Pulse
+	lab     *lab // nil: this is none
 
 	sole      *store.Sole           // nil: other instances may be beside this one
 	reconcile *reconcile.Reconciler // nil: off
 
+	tracer        *trace.Tracer // nil: off
 	operatorToken string
 }
 
 // open connects to everything; an error is one sentence about what is wrong.
-func open(ctx context.Context, f *flags, stderr io.Writer) (_ *service, err error) {
+func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	s := &service{f: f, log: slog.New(slog.NewTextHandler(stderr, nil)), operatorToken: f.OperatorToken}
+	s := &service{f: f, log: f.logger(stderr), operatorToken: f.OperatorToken, tallies: &sale.Tallies{}}
+	if f.Lab {
+		s.lab = newLab(f, stderr, s.log)
+	}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -69,12 +82,18 @@ func open(ctx context.Context, f *flags, stderr io.Writer) (_ *service, err erro
 	}()
 	name := f.Queue
 	if name == "" {
-		name = "memory"
+		name = "memory" // with --mode=sync nothing is ever in it
 	}
 	if _, err := backends.Lookup(name); err != nil {
 		return nil, err
 	}
-	// First, because a port that is taken most often means that we run already.
+	if err := s.refuse(queueURLDangers(name)...); err != nil {
+		return nil, err
+	}
+	if s.tracer, err = trace.Open(f.operations.Trace, f.TraceRatio, f.instance(), stdout); err != nil {
+		return nil, err
+	}
+	// Before the rest, because a port that is taken most often means that we run already.
 	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen); err != nil {
 		return nil, fmt.Errorf("cannot serve on %s: %w", f.Listen, err)
 	}
@@ -85,7 +104,10 @@ func open(ctx context.Context, f *flags, stderr io.Writer) (_ *service, err erro
 		return nil, fmt.Errorf("queue %s can lose orders: %s; choose another one, or accept that with --allow-lossy", store.Redact(f.Queue), missing)
 	}
 	s.backlog, _ = s.queue.(queue.Backlogger)
-	if s.store, err = store.Open(ctx, f.DB); err != nil {
+	if err := checkSchema(ctx, f); err != nil {
+		return nil, err
+	}
+	if s.store, err = openStore(ctx, f); err != nil {
 		return nil, err
 	}
 	if err := s.beAlone(ctx); err != nil {
@@ -97,21 +119,32 @@ func open(ctx context.Context, f *flags, stderr io.Writer) (_ *service, err erro
 	if s.gate, err = openGate(ctx, f.Redis); err != nil {
 		return nil, err
 	}
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.stockless(); err != nil {
+		return nil, err
+	}
 	if err := s.enqueueInScript(ctx); err != nil {
+		return nil, err
+	}
+	if s.signals, err = openSignals(ctx, f, s.lease.Number); err != nil {
 		return nil, err
 	}
 	if s.publisher, err = s.queue.Publisher(ctx); err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
-	if s.consumer, err = s.queue.Consumer(ctx); err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
+	if f.Role != roleWeb && !f.Lab {
+		if s.consumer, err = s.queue.Consumer(ctx); err != nil {
+			return nil, fmt.Errorf("queue: %w", err)
+		}
 	}
 	return s, s.wire()
 }
 
 // beAlone refuses to share a sale whose queue other instances cannot see.
 func (s *service) beAlone(ctx context.Context) (err error) {
-	if s.queue.Capabilities().Shared {
+	if !s.ordersInProcess() {
 		return nil
 	}
 	s.sole, err = s.store.Sole(ctx)
@@ -182,11 +215,7 @@ func (s *service) wire() error {
 	if s.operatorToken == "" {
 		s.operatorToken = rand.Text()
 	}
-	var key []byte
-	if f.TokenKey != "" {
-		key = []byte(f.TokenKey)
-	}
-	tokens, err := web.NewTokens(key, tokenTTL)
+	d, err := s.newDoor()
 	if err != nil {
 		return err
 	}
@@ -195,33 +224,53 @@ func (s *service) wire() error {
 		return err
 	}
 	metrics := web.NewMetrics(s.backlog)
-	outbox := &sale.Outbox{Publisher: s.publisher, Timeout: publishTimeout, Observer: metrics}
+	outbox := &sale.Outbox{Publisher: s.publisher, Timeout: publishTimeout, Observer: metrics, Tracer: s.tracer}
 	s.results = sale.NewResults(s.store, func(err error) { s.log.Warn("looking for decisions", "error", err) })
+	s.board = sale.NewBoard(s.gate)
+	s.starter = s.newStarter()
 	s.loader = sale.NewLoader(s.gate, s.store, s.backlog, drainWait, s.log)
-	s.worker = &worker.Worker{Store: s.store, Gate: s.gate, Results: s.results, Observer: metrics, Log: s.log,
+	s.worker = &worker.Worker{Store: s.store, Gate: s.gate, Results: s.results, Observer: metrics, Meter: metrics, Tracer: s.tracer, Log: s.log,
 		Lanes: f.Lanes, Batch: f.Batch, MaxAttempts: f.MaxAttempts, Drain: workerStop}
-	if f.Rescan > 0 {
+	if f.Rescan > 0 && s.consumer != nil {
 		s.rescan = &worker.Rescan{Gate: s.gate, Store: s.store, Vouchers: s.loader.Recent, Outbox: outbox, Results: s.results, Log: s.log, Age: f.Rescan}
 	}
 	if err := s.newReconciler(outbox); err != nil {
 		return err
 	}
-	s.sweep = &worker.Sweep{Store: s.store, Gate: s.gate, Outbox: outbox, Results: s.results, Log: s.log}
+	s.between = s.relay()
+	s.sweep = &worker.Sweep{Store: s.store, Gate: s.gate, Outbox: outbox, Results: s.results, Log: s.log, Meter: metrics}
+	s.watch(metrics)
 	ready := map[string]func(context.Context) error{"database": s.store.Ping, "admission": s.gate.Check}
 	if s.backlog != nil {
 		ready["queue"] = func(ctx context.Context) error { _, err := s.backlog.Backlog(ctx); return err }
 	}
+	front := &sale.Service{IDs: ids, Gate: s.gate, Store: s.store, Life: s.store, Letters: s.store, Mine: s.store, Board: s.board, Starter: s.starter, Outbox: outbox, Results: s.results, Loader: s.loader, Observer: metrics, Log: s.log, Tracer: s.tracer}
+	front.Seller = s.seller(front)
+	front.Tallies = s.tallies
+	s.pulse = s.newPulse(ready)
 	s.web = web.New(web.Options{
-		Service: &sale.Service{IDs: ids, Gate: s.gate, Store: s.store, Life: s.store, Letters: s.store, Outbox: outbox, Results: s.results, Loader: s.loader, Observer: metrics, Log: s.log},
-		Tokens:  tokens, OperatorToken: s.operatorToken, TrustUserHeader: f.TrustUserHeader, Metrics: metrics, Reconcile: s.reconcile, Ready: ready, Unavailable: store.Transient, Log: s.log,
+		Service: front,
+		Door:    d, OperatorToken: s.operatorToken, TrustUserHeader: f.TrustUserHeader, Metrics: metrics, Reconcile: s.reconcile, Ready: ready, Unavailable: store.Transient, Log: s.log,
+		Tracer: s.tracer, Streams: f.Streams, HealthOnly: f.Role == roleWorker, Console: s.console(), Kill: s.killer(),
 	})
 	return nil
+}
+
+// watch has the metrics tell of what this instance stands on.
+func (s *service) watch(m *web.Metrics) {
+	p := web.Parts{Pools: s.store.Pools, Letters: s.store.OpenLetters, Vouchers: s.loader.Recent, Waiting: s.results.Waiting}
+	p.Gate, _ = s.gate.(sale.Auditor)
+	if g, ok := s.gate.(*admission.Redis); ok {
+		p.Redis = g.Client().PoolStats
+	}
+	m.Watch(p)
 }
 
 // newReconciler compares what this instance sees; every instance does, and what
 // two of them put right at the same time is right.
 func (s *service) newReconciler(outbox *sale.Outbox) error {
-	if s.f.Reconcile == 0 {
+	// Without stock at the gate there is nothing to compare the database's with.
+	if s.f.Reconcile == 0 || s.f.Mode != modeQueue {
 		return nil
 	}
 	gate, ok := s.gate.(reconcile.Gate)
@@ -258,7 +307,15 @@ func (s *service) serve(ctx context.Context) error {
 	defer stopBackground()
 	wg.Go(func() { s.results.Run(background) })
 	wg.Go(func() { s.loader.Run(background) })
-	wg.Go(func() { s.sweep.Run(background) })
+	wg.Go(func() { s.board.Run(background) })
+	wg.Go(func() { s.starter.Run(background) })
+	if s.consumer != nil {
+		wg.Go(func() { s.sweep.Run(background) })
+	}
+	s.tell(background, &wg)
+	if s.between != nil {
+		wg.Go(func() { s.between.Run(background) })
+	}
 	if s.reconcile != nil {
 		wg.Go(func() { s.reconcile.Run(background) })
 	}
@@ -283,6 +340,9 @@ func (s *service) serve(ctx context.Context) error {
 	worked := make(chan struct{})
 	wg.Go(func() {
 		defer close(worked)
+		if s.consumer == nil {
+			return
+		}
 		if err := s.worker.Run(working, s.consumer, s.queue.Capabilities()); err != nil {
 			failed <- err
 		}
@@ -338,6 +398,7 @@ func (s *service) finishOwn(ctx context.Context, worked <-chan struct{}) {
 func (s *service) close() {
 	var errs error
 	note := func(err error) { errs = errors.Join(errs, err) }
+	note(s.signals.close())
 	if s.publisher != nil {
 		note(s.publisher.Close())
 	}
@@ -357,6 +418,7 @@ func (s *service) close() {
 	if s.listener != nil {
 		_ = s.listener.Close() // the server has closed it already, if it ran
 	}
+	note(s.tracer.Close())
 	if errs != nil {
 		s.log.Warn("closing", "error", errs)
 	}

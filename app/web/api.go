@@ -33,31 +33,6 @@ func decode(body []byte, into any) error {
 	return failure(fiber.StatusBadRequest, "invalid", fmt.Sprintf("the body is not the JSON object that is wanted: %.200s", err))
 }
 
-type loginRequest struct {
-	User string `json:"user"`
-}
-
-type loginAnswer struct {
-	Token     string    `json:"token"`
-	User      string    `json:"user"`
-	ExpiresAt time.Time `json:"expiresAt"`
-}
-
-func (s *Server) login(c *fiber.Ctx) error {
-	var in loginRequest
-	if err := decode(c.BodyRaw(), &in); err != nil {
-		return err
-	}
-	if err := sale.CheckUser(in.User); err != nil {
-		return failure(fiber.StatusBadRequest, "invalid", "user: "+err.Error())
-	}
-	token, expires, err := s.o.Tokens.Issue(in.User)
-	if err != nil {
-		return err
-	}
-	return c.JSON(loginAnswer{Token: token, User: in.User, ExpiresAt: expires.UTC()})
-}
-
 type voucherRequest struct {
 	Title       string    `json:"title"`
 	Stock       int64     `json:"stock"`
@@ -69,12 +44,18 @@ type voucherRequest struct {
 	MaxInFlight int64     `json:"maxInFlight"` // orders that may wait at a time; 0: no bound
 	// PayWithin is how long a confirmed order may stay unpaid; 0: no deadline.
 	PayWithin int64 `json:"payWithinSeconds"`
+	// Start is what opens the sale; with signal, beginTime is the earliest moment,
+	// and OpenFrom and OpenTo say when (see sale.Offer). Readers are not told them.
+	Start    sale.StartBy `json:"start"`
+	OpenFrom time.Time    `json:"openFrom,omitzero"`
+	OpenTo   time.Time    `json:"openTo,omitzero"`
 }
 
 type voucherAnswer struct {
 	ID sale.ID `json:"id"`
 	voucherRequest
-	Left int64 `json:"left"`
+	Left     int64      `json:"left"`
+	OpenedAt *time.Time `json:"openedAt,omitempty"` // when the start signal was given; absent: not yet, or there is none
 }
 
 func (s *Server) createVoucher(c *fiber.Ctx) error {
@@ -88,41 +69,42 @@ func (s *Server) createVoucher(c *fiber.Ctx) error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	v, err := s.o.Service.CreateVoucher(ctx, sale.Offer{Title: in.Title, Stock: in.Stock, PayValue: in.PayValue, ActualValue: in.ActualValue,
-		Begin: in.BeginTime, End: in.EndTime, PerUser: in.PerUser, MaxInFlight: in.MaxInFlight, PayWithin: seconds(in.PayWithin)})
+		Begin: in.BeginTime, End: in.EndTime, PerUser: in.PerUser, MaxInFlight: in.MaxInFlight, PayWithin: seconds(in.PayWithin),
+		Start: in.Start, OpenFrom: in.OpenFrom, OpenTo: in.OpenTo})
 	if err != nil {
 		return err
 	}
+	s.shelf.changed.Store(true)
 	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"id": v.ID})
 }
 
-func (s *Server) listVouchers(c *fiber.Ctx) error {
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
-	vs, err := s.o.Service.Vouchers(ctx)
-	if err != nil {
-		return err
+func voucherOf(v sale.Voucher) voucherAnswer {
+	a := voucherAnswer{ID: v.ID, Left: v.Left, voucherRequest: voucherRequest{Title: v.Title, Stock: v.Stock,
+		PayValue: v.PayValue, ActualValue: v.ActualValue, BeginTime: v.Begin, EndTime: v.End,
+		PerUser: v.PerUser, MaxInFlight: v.MaxInFlight, PayWithin: int64(v.PayWithin / time.Second), Start: sale.ByClock}}
+	if v.Signal {
+		a.Start = sale.BySignal
 	}
-	out := make([]voucherAnswer, len(vs))
-	for i, v := range vs {
-		out[i] = voucherAnswer{ID: v.ID, Left: v.Left, voucherRequest: voucherRequest{Title: v.Title, Stock: v.Stock,
-			PayValue: v.PayValue, ActualValue: v.ActualValue, BeginTime: v.Begin, EndTime: v.End,
-			PerUser: v.PerUser, MaxInFlight: v.MaxInFlight, PayWithin: int64(v.PayWithin / time.Second)}}
+	if !v.Opened.IsZero() {
+		a.OpenedAt = &v.Opened
 	}
-	return c.JSON(out)
+	return a
 }
 
 func (s *Server) buy(c *fiber.Ctx) error {
-	user, err := s.user(c)
+	user, id, err := s.wanted(c)
 	if err != nil {
 		return err
 	}
-	id, err := sale.ParseID(c.Params("id"))
-	if err != nil {
-		return sale.NotFound("no such voucher")
+	if err := s.passes(c, user, id); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	ctx, cancel := context.WithTimeout(c.UserContext(), requestTimeout)
 	defer cancel()
 	order, err := s.o.Service.BuyOnce(ctx, user, id, strings.Clone(c.Get("Idempotency-Key")))
+	if sale.CodeOf(err) == sale.CodeSoldOut {
+		s.o.Service.Board.SoldOut(id)
+	}
 	if err != nil {
 		return err
 	}
@@ -135,6 +117,9 @@ type orderAnswer struct {
 	Status  sale.Status `json:"status"`
 	Reason  string      `json:"reason"`
 	PayBy   *time.Time  `json:"payBy,omitempty"` // while it is to be paid; absent: no deadline
+	// Ahead counts the orders that are decided before this one, for those who wait;
+	// absent: not known.
+	Ahead *int64 `json:"ahead,omitempty"`
 }
 
 func answerOf(o sale.Order) orderAnswer {
@@ -146,30 +131,23 @@ func answerOf(o sale.Order) orderAnswer {
 }
 
 func (s *Server) order(c *fiber.Ctx) error {
-	reader := sale.Reader{Operator: s.operator(c)}
-	if !reader.Operator {
-		user, err := s.user(c)
-		if err != nil {
-			return err
-		}
-		reader.User = user
-	}
-	id, err := sale.ParseID(c.Params("id"))
+	reader, id, err := s.reader(c)
 	if err != nil {
-		return sale.NotFound("no such order")
+		return err
 	}
-	wait := time.Duration(0)
-	if q := c.Query("wait"); q != "" {
-		if wait, err = time.ParseDuration(q); err != nil || wait < 0 {
-			return failure(fiber.StatusBadRequest, "invalid", "wait must be a duration such as 10s")
-		}
+	wait, err := waiting(c, 0, maxWait)
+	if err != nil {
+		return err
 	}
-	wait = min(wait, maxWait)
 	ctx, cancel := context.WithTimeout(context.Background(), wait+requestTimeout)
 	defer cancel()
 	o, err := s.o.Service.Order(ctx, reader, id, wait)
 	if err != nil {
 		return err
 	}
-	return c.JSON(answerOf(o))
+	a := answerOf(o)
+	if wait > 0 {
+		a = s.ahead(a, o)
+	}
+	return c.JSON(a)
 }

@@ -1,131 +1,224 @@
 package web
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
+	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/utils"
 
+	"queuelab/app/door"
 	"queuelab/app/sale"
 )
 
-// MinKey is the fewest bytes of a key that signs tokens.
-const MinKey = 32
-
-// Tokens signs and reads bearer tokens: user and expiry, with HMAC-SHA256. It
-// proves that we issued the token, not who asked for it: the login has no
-// passwords yet.
-type Tokens struct {
-	key []byte
-	ttl time.Duration
-	now func() time.Time
-}
-
-// NewTokens makes Tokens. A nil key is a random one, and then tokens end with
-// the process.
-func NewTokens(key []byte, ttl time.Duration) (*Tokens, error) {
-	if key == nil {
-		key = make([]byte, MinKey)
-		if _, err := rand.Read(key); err != nil {
-			return nil, fmt.Errorf("make a token key: %w", err)
-		}
-	}
-	if len(key) < MinKey {
-		return nil, fmt.Errorf("the token key has %d bytes, want at least %d", len(key), MinKey)
-	}
-	return &Tokens{key: key, ttl: ttl, now: time.Now}, nil
-}
-
-type claims struct {
-	User    string `json:"sub"`
-	Expires int64  `json:"exp"` // Unix seconds
-}
-
-// Issue makes a token for a user, and says when it ends.
-func (t *Tokens) Issue(user string) (token string, expires time.Time, err error) {
-	expires = t.now().Add(t.ttl).Truncate(time.Second)
-	payload, err := json.Marshal(claims{User: user, Expires: expires.Unix()})
-	if err != nil {
-		return "", time.Time{}, fmt.Errorf("issue a token: %w", err)
-	}
-	enc := base64.RawURLEncoding
-	return enc.EncodeToString(payload) + "." + enc.EncodeToString(t.sign(payload)), expires, nil
-}
-
-func (t *Tokens) sign(payload []byte) []byte {
-	m := hmac.New(sha256.New, t.key)
-	m.Write(payload)
-	return m.Sum(nil)
-}
-
-var errToken = errors.New("the token is not valid")
-
-// User reads a token.
-func (t *Tokens) User(token string) (string, error) {
-	p, s, ok := strings.Cut(token, ".")
-	if !ok {
-		return "", errToken
-	}
-	payload, err1 := base64.RawURLEncoding.DecodeString(p)
-	mac, err2 := base64.RawURLEncoding.DecodeString(s)
-	if err1 != nil || err2 != nil || !hmac.Equal(mac, t.sign(payload)) {
-		return "", errToken
-	}
-	var c claims
-	if err := json.Unmarshal(payload, &c); err != nil || sale.CheckUser(c.User) != nil {
-		return "", errToken
-	}
-	if t.now().Unix() >= c.Expires {
-		return "", errors.New("the token has expired, log in again")
-	}
-	return c.User, nil
-}
-
-// same compares secrets without telling by its time how much of them agrees.
-func same(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return hmac.Equal(x[:], y[:])
-}
+// loginPause is how long a wrong login takes at the least, whatever is wrong
+// with it.
+const loginPause = 300 * time.Millisecond
 
 func bearer(c *fiber.Ctx) string {
 	h := c.Get(fiber.HeaderAuthorization)
 	const prefix = "bearer "
-	if len(h) > len(prefix) && strings.EqualFold(h[:len(prefix)], prefix) {
-		return strings.TrimSpace(h[len(prefix):])
+	if len(h) > len(prefix) && utils.EqualFold(h[:len(prefix)], prefix) {
+		return utils.Trim(h[len(prefix):], ' ')
 	}
 	return ""
 }
 
-func (s *Server) operator(c *fiber.Ctx) bool {
-	b := bearer(c)
-	return b != "" && same(b, s.o.OperatorToken)
+// caller is who sends a request.
+type caller struct {
+	user    string // "": nobody by name
+	role    door.Role
+	expires time.Time // of a token
+	err     error     // why there is no name
 }
 
-// user is who asks. The name is a copy: fiber's strings point into a buffer
-// that the next request overwrites, and this one goes into queue and gate.
-func (s *Server) user(c *fiber.Ctx) (string, error) {
+// callerKey is where a request's caller is kept once it is known.
+type callerKey struct{}
+
+// caller finds out who asks, once for each request. The name is a copy: fiber's
+// strings point into a buffer that the next request overwrites, and this one
+// goes into queue and gate.
+func (s *Server) caller(c *fiber.Ctx) *caller {
+	if w, ok := c.Locals(callerKey{}).(*caller); ok {
+		return w
+	}
+	w := s.identify(c)
+	c.Locals(callerKey{}, w)
+	return w
+}
+
+func (s *Server) identify(c *fiber.Ctx) *caller {
+	refuse := func(why string) *caller { return &caller{err: failure(fiber.StatusUnauthorized, "unauthorized", why)} }
 	if b := bearer(c); b != "" {
-		u, err := s.o.Tokens.User(b)
+		if s.o.OperatorToken != "" && door.Same(b, s.o.OperatorToken) {
+			w := refuse("the operator token is nobody's by name: log in as the buyer")
+			w.role = door.Operator
+			return w
+		}
+		n, err := s.o.Door.Sessions.Read(b)
 		if err != nil {
-			return "", failure(fiber.StatusUnauthorized, "unauthorized", err.Error())
+			return refuse(err.Error() + ": log in again")
 		}
-		return u, nil
+		return &caller{user: n.User, role: n.Role, expires: n.Expires}
 	}
-	if s.o.TrustUserHeader {
-		if u := c.Get("X-User-ID"); u != "" {
-			if err := sale.CheckUser(u); err != nil {
-				return "", failure(fiber.StatusBadRequest, "invalid", "X-User-ID: "+err.Error())
-			}
-			return utils.CopyString(u), nil
+	if u := c.Get("X-User-ID"); u != "" && s.o.TrustUserHeader {
+		if err := sale.CheckUser(u); err != nil {
+			return &caller{err: failure(fiber.StatusBadRequest, "invalid", "X-User-ID: "+err.Error())}
+		}
+		return &caller{user: utils.CopyString(u), role: door.Buyer}
+	}
+	return refuse("log in first: POST /api/login, then send Authorization: Bearer TOKEN")
+}
+
+func (s *Server) operator(c *fiber.Ctx) bool { return s.caller(c).role == door.Operator }
+
+// user is the name of who asks, or a refusal.
+func (s *Server) user(c *fiber.Ctx) (string, error) {
+	w := s.caller(c)
+	return w.user, w.err
+}
+
+// buyer is user for those who buy: an operator knows too much to be one.
+func (s *Server) buyer(c *fiber.Ctx) (string, error) {
+	w := s.caller(c)
+	if w.err == nil && w.role != door.Buyer {
+		return "", failure(fiber.StatusForbidden, "forbidden", "an operator's account does not buy: log in as a buyer")
+	}
+	return w.user, w.err
+}
+
+type loginRequest struct {
+	User     string `json:"user"`
+	Password string `json:"password"`
+}
+
+type loginAnswer struct {
+	Token     string    `json:"token"`
+	User      string    `json:"user"`
+	Role      door.Role `json:"role"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// welcome answers with a token.
+func (s *Server) welcome(c *fiber.Ctx, status int, user string, role door.Role) error {
+	token, n := s.o.Door.Sessions.Issue(user, role)
+	return c.Status(status).JSON(loginAnswer{Token: token, User: user, Role: role, ExpiresAt: n.Expires.UTC()})
+}
+
+// credentials reads who wants to come in.
+func credentials(c *fiber.Ctx) (loginRequest, error) {
+	var in loginRequest
+	if err := decode(c.BodyRaw(), &in); err != nil {
+		return in, err
+	}
+	if err := sale.CheckUser(in.User); err != nil {
+		return in, failure(fiber.StatusBadRequest, "invalid", "user: "+err.Error())
+	}
+	return in, nil
+}
+
+// register makes a buyer's account. It is here that one can ask whether a name
+// is taken, and no faster than the address may ask.
+func (s *Server) register(c *fiber.Ctx) error {
+	d := s.o.Door
+	if d.Accounts == nil {
+		return failure(fiber.StatusConflict, "invalid", "there are no accounts here: POST /api/login takes any name")
+	}
+	in, err := credentials(c)
+	if err != nil {
+		return err
+	}
+	if err := door.CheckPassword(in.User, in.Password); err != nil {
+		return failure(fiber.StatusBadRequest, "invalid", "password: "+err.Error())
+	}
+	if err := limited(d.Callers, "tries to register", s.address(c)); err != nil {
+		return err
+	}
+	ctx, cancel := timed()
+	defer cancel()
+	hash, err := d.Passwords.Hash(ctx, in.Password)
+	if err != nil {
+		return crowded(err)
+	}
+	err = d.Accounts.AddAccount(ctx, door.Account{User: in.User, Hash: hash, Role: door.Buyer, Created: time.Now()})
+	if errors.Is(err, door.ErrTaken) {
+		return failure(fiber.StatusConflict, "name_taken", "the name is taken: choose another one, or log in")
+	}
+	if err != nil {
+		return err
+	}
+	return s.welcome(c, fiber.StatusCreated, in.User, door.Buyer)
+}
+
+// login never tells whether a name is anybody's: the limits, the work and the
+// answer are the same.
+func (s *Server) login(c *fiber.Ctx) error {
+	d := s.o.Door
+	in, err := credentials(c)
+	if err != nil {
+		return err
+	}
+	if d.Accounts == nil {
+		return s.welcome(c, fiber.StatusOK, in.User, door.Buyer)
+	}
+	if in.Password == "" || len(in.Password) > door.MaxPassword {
+		return failure(fiber.StatusBadRequest, "invalid", "password is missing, or longer than 128 bytes")
+	}
+	address := s.address(c)
+	for _, l := range []struct {
+		by  door.Limiter
+		key string
+	}{{d.Callers, address}, {d.Guesses, in.User + "|" + address}, {d.Names, in.User}} {
+		if err := limited(l.by, "tries to log in", l.key); err != nil {
+			return err
 		}
 	}
-	return "", failure(fiber.StatusUnauthorized, "unauthorized", "log in first: POST /api/login, then send Authorization: Bearer TOKEN")
+	began := time.Now()
+	ctx, cancel := timed()
+	defer cancel()
+	role, ok, err := s.prove(ctx, in)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		time.Sleep(loginPause - time.Since(began))
+		return failure(fiber.StatusUnauthorized, "wrong_login", "the name or the password is wrong")
+	}
+	return s.welcome(c, fiber.StatusOK, in.User, role)
+}
+
+func (s *Server) prove(ctx context.Context, in loginRequest) (door.Role, bool, error) {
+	a, err := s.o.Door.Accounts.Account(ctx, in.User)
+	if err != nil && !errors.Is(err, door.ErrNoAccount) {
+		return "", false, err
+	}
+	ok, err := s.o.Door.Passwords.Verify(ctx, a.Hash, in.Password)
+	return a.Role, ok, crowded(err)
+}
+
+type sessionAnswer struct {
+	Login         string     `json:"login"`         // password, or open: any name will do
+	PurchaseToken bool       `json:"purchaseToken"` // buying needs one of /api/vouchers/{id}/path
+	Captcha       string     `json:"captcha"`       // off, on or auto
+	User          string     `json:"user"`          // "": not logged in
+	Role          door.Role  `json:"role"`
+	ExpiresAt     *time.Time `json:"expiresAt"`
+}
+
+// session tells a page what the door wants, and whom it knows.
+func (s *Server) session(c *fiber.Ctx) error {
+	d, w := s.o.Door, s.caller(c)
+	a := sessionAnswer{Login: "open", PurchaseToken: d.Paths != nil, Captcha: "off", User: w.user, Role: w.role}
+	if d.Accounts != nil {
+		a.Login = "password"
+	}
+	if d.Captcha != nil {
+		a.Captcha = string(d.Captcha.When)
+	}
+	if !w.expires.IsZero() {
+		at := w.expires.UTC()
+		a.ExpiresAt = &at
+	}
+	return c.JSON(a)
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"time"
 
@@ -17,6 +16,7 @@ type httpError struct {
 	status  int
 	code    string
 	message string
+	after   time.Duration // when to come again; 0: not told
 }
 
 func (e *httpError) Error() string { return fmt.Sprintf("%d %s: %s", e.status, e.code, e.message) }
@@ -65,7 +65,7 @@ func (s *Server) onError(c *fiber.Ctx, err error) error {
 	case errors.As(err, &se):
 		status, b.Error.Code, b.Error.Message = statusOf[se.Code], string(se.Code), se.Message
 		if se.RetryAfter > 0 {
-			c.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(se.RetryAfter.Seconds()))))
+			c.Set(fiber.HeaderRetryAfter, strconv.Itoa(retryAfter(se.RetryAfter)))
 			s.logBusy(err)
 		}
 		if se.OrderID != 0 {
@@ -76,6 +76,9 @@ func (s *Server) onError(c *fiber.Ctx, err error) error {
 		if status == fiber.StatusUnauthorized {
 			c.Set(fiber.HeaderWWWAuthenticate, "Bearer")
 		}
+		if he.after > 0 {
+			c.Set(fiber.HeaderRetryAfter, strconv.Itoa(retryAfter(he.after)))
+		}
 	case errors.As(err, &fe):
 		status, b.Error.Message = fe.Code, fe.Message
 		switch fe.Code {
@@ -85,6 +88,8 @@ func (s *Server) onError(c *fiber.Ctx, err error) error {
 			b.Error.Code, b.Error.Message = "invalid", "this address does not take that method"
 		case fiber.StatusRequestEntityTooLarge:
 			b.Error.Code, b.Error.Message = "too_large", "the body is larger than 64 KiB"
+		case fiber.StatusRequestHeaderFieldsTooLarge:
+			b.Error.Code, b.Error.Message = "too_large", "the headers are larger than 8 KiB"
 		default:
 			b.Error.Code = "invalid"
 		}
@@ -95,5 +100,6 @@ func (s *Server) onError(c *fiber.Ctx, err error) error {
 	default:
 		s.o.Log.Error("request failed", "method", c.Method(), "path", c.Path(), "error", err)
 	}
+	s.o.Metrics.refusals.of(b.Error.Code).Inc()
 	return c.Status(status).JSON(b)
 }

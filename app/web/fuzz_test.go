@@ -16,10 +16,12 @@ func FuzzBodies(f *testing.F) {
 	f.Add("/api/vouchers", `{"title":"\ud800","stock":1,"beginTime":null}`)
 	f.Add("/api/login", `{"user":"alice"}`)
 	f.Add("/api/login", `{"user":{"user":[]}}`)
+	f.Add("/api/register", `{"user":"alice","password":"12345678"}`)
+	f.Add("/api/vouchers/1/path", `{"ticket":"a.b.c","answer":"1"}`)
 	f.Add("/api/vouchers/1/orders", "anything")
 	f.Fuzz(func(t *testing.T, path, body string) {
 		switch path {
-		case "/api/vouchers", "/api/login", "/api/vouchers/1/orders":
+		case "/api/vouchers", "/api/login", "/api/register", "/api/vouchers/1/path", "/api/vouchers/1/orders":
 		default:
 			path = "/api/vouchers"
 		}

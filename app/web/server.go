@@ -4,7 +4,6 @@ package web
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"log/slog"
 	"net"
@@ -15,14 +14,20 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	recovery "github.com/gofiber/fiber/v2/middleware/recover"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"queuelab/app/console"
+	"queuelab/app/door"
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
+	"queuelab/app/trace"
 )
 
 const (
 	maxBody = 64 << 10
+	// maxHeader bounds the request line and all headers together.
+	maxHeader = 8 << 10
 	// readBody is what is read of a body that is too large, so that its sender
 	// gets the answer; beyond it the connection is closed.
 	readBody = 1 << 20
@@ -31,23 +36,25 @@ const (
 	requestTimeout = 5 * time.Second
 )
 
-//go:embed index.html
-var index []byte
-
 // Options are what a Server is made of. All fields are needed, unless they say
 // otherwise.
 type Options struct {
 	Service         *sale.Service
-	Tokens          *Tokens
+	Door            *door.Door
 	OperatorToken   string
 	TrustUserHeader bool // X-User-ID names the buyer: for load tests on loopback only
 	Metrics         *Metrics
+	Streams         int                   // event streams at a time; 0: DefaultStreams
 	Reconcile       *reconcile.Reconciler // nil: off
 	// Ready are the parts that must answer for /readyz, by name.
 	Ready map[string]func(context.Context) error
 	// Unavailable tells an error of something that is away from one of ours.
 	Unavailable func(error) bool
 	Log         *slog.Logger
+	Tracer      *trace.Tracer               // nil: nobody traces
+	Console     *console.Reader             // nil: there is no page for the operator
+	Kill        func() (pid int, err error) // ends a worker of the lab; nil: this is no lab
+	HealthOnly  bool                        // for an instance that takes no clicks: /healthz, /readyz and /metrics are all
 }
 
 // Server serves the API.
@@ -58,44 +65,55 @@ type Server struct {
 	mu       sync.Mutex
 	ln       *unused
 	lastBusy atomic.Int64 // Unix seconds
+	shelf    shelf
+	streams  *streams
 }
 
 // New makes a Server; Serve starts it.
 func New(o Options) *Server {
-	s := &Server{o: o}
+	s := &Server{o: o, shelf: shelf{list: o.Service.Vouchers, one: o.Service.Store.Voucher}}
+	s.streams = newStreams(o.Streams)
+	o.Metrics.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "seckill_streams",
+		Help: "Event streams of buyers who wait."}, s.streams.count))
 	s.app = fiber.New(fiber.Config{
 		AppName:               "seckill",
 		DisableStartupMessage: true,
 		BodyLimit:             readBody,
+		ReadBufferSize:        maxHeader,
 		ReadTimeout:           5 * time.Second,
 		WriteTimeout:          10 * time.Second,
 		IdleTimeout:           30 * time.Second,
 		ErrorHandler:          s.onError,
 	})
+	// The last answer of a connection says that it is the last: a balancer that
+	// keeps its connections sends the next request elsewhere.
+	s.app.Server().CloseOnShutdown = true
 	s.app.Use(recovery.New())
-	s.app.Use(s.o.Metrics.measure)
-	s.app.Get("/", s.page)
+	if o.Tracer != nil {
+		s.app.Use(traced(o.Tracer))
+	}
+	s.app.Use(s.o.Metrics.measure, guarded)
 	s.app.Get("/healthz", func(c *fiber.Ctx) error { return c.JSON(fiber.Map{"status": "ok"}) })
 	s.app.Get("/readyz", s.ready)
 	s.app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(o.Metrics.Registry, promhttp.HandlerOpts{})))
-	api := s.app.Group("/api", func(c *fiber.Ctx) error {
-		// The raw body everywhere: fiber's Body unpacks it first, however large it
-		// gets, and half a megabyte of gzip holds gigabytes.
-		if len(c.BodyRaw()) > maxBody {
-			return fiber.ErrRequestEntityTooLarge
+	if o.HealthOnly {
+		if o.Reconcile != nil {
+			o.Metrics.Registry.MustRegister(driftCollector{o.Reconcile})
 		}
-		if e := c.Get(fiber.HeaderContentEncoding); e != "" && e != "identity" {
-			return failure(fiber.StatusUnsupportedMediaType, "invalid", "send the body without a Content-Encoding")
-		}
-		return c.Next()
-	})
-	api.Post("/login", s.login)
+		return s
+	}
+	s.storefrontRoutes(s.app)
+	api := s.app.Group("/api", bounded)
+	s.publicRoutes(api)
+	api.Use(s.limit)
+	s.doorRoutes(api)
 	api.Post("/vouchers", s.createVoucher)
-	api.Get("/vouchers", s.listVouchers)
 	api.Post("/vouchers/:id/orders", s.buy)
 	api.Get("/orders/:id", s.order)
 	s.lifeRoutes(api)
+	s.eventRoutes(api)
 	s.reconcileRoutes(api)
+	s.consoleRoutes(api)
 	return s
 }
 
@@ -122,6 +140,7 @@ func (s *Server) Refuse() { s.stopping.Store(true) }
 func (s *Server) Stop(timeout time.Duration) error {
 	s.Refuse()
 	s.o.Service.Results.Close() // long polls answer now
+	s.streams.stop()
 	s.mu.Lock()
 	ln := s.ln
 	s.mu.Unlock()
@@ -136,12 +155,6 @@ func (s *Server) Stop(timeout time.Duration) error {
 		return err
 	}
 	return nil
-}
-
-func (s *Server) page(c *fiber.Ctx) error {
-	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'")
-	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
-	return c.Send(index)
 }
 
 // ready asks every part at once; the answer names those that fail.

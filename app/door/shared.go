@@ -1,0 +1,56 @@
+package door
+
+import (
+	"context"
+	_ "embed"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed limit.lua
+var limitSource string
+
+// sharedTimeout is how long Redis may think about a limit.
+const sharedTimeout = 250 * time.Millisecond
+
+// Shared is one limit for all instances over the same Redis. A key that is over
+// the limit at this instance alone costs no round trip. While Redis does not
+// answer each instance limits by itself, since a limit must not end the sale.
+type Shared struct {
+	local  *Local
+	client *redis.Client
+	script *redis.Script
+	prefix string
+	log    *slog.Logger
+	warned atomic.Int64 // Unix seconds
+}
+
+// NewShared makes a limiter; limits of different names do not meet.
+func NewShared(local *Local, client *redis.Client, name string, log *slog.Logger) *Shared {
+	return &Shared{local: local, client: client, script: redis.NewScript(limitSource), prefix: "seckill:limit:" + name + ":", log: log}
+}
+
+// Take implements Limiter.
+func (s *Shared) Take(ctx context.Context, key string) time.Duration {
+	if s.local.rate.N == 0 {
+		return 0
+	}
+	if wait := s.local.Take(ctx, key); wait > 0 {
+		return wait
+	}
+	ctx, cancel := context.WithTimeout(ctx, sharedTimeout)
+	defer cancel()
+	step := s.local.rate.step()
+	us, err := s.script.Run(ctx, s.client, []string{s.prefix + "{" + key + "}"},
+		step.Microseconds(), (time.Duration(s.local.rate.N) * step).Microseconds()).Int64()
+	if err != nil {
+		if now, last := time.Now().Unix(), s.warned.Load(); now != last && s.warned.CompareAndSwap(last, now) {
+			s.log.Warn("this instance limits by itself", "error", err)
+		}
+		return 0
+	}
+	return time.Duration(us) * time.Microsecond
+}

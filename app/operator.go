@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"queuelab/app/door"
+	"queuelab/app/sale"
+	"queuelab/app/store"
+)
+
+// operatorCmd is seckill operator.
+type operatorCmd struct {
+	Add operatorAdd `cmd:"" help:"Make an operator's account, or give one another password."`
+}
+
+// passwordEnv is where a new operator's password may come from. It is no flag:
+// all processes of a machine can read command lines.
+const passwordEnv = "SECKILL_OPERATOR_PASSWORD"
+
+// operatorAdd is seckill operator add.
+type operatorAdd struct {
+	Name string `arg:"" help:"The operator's name."`
+}
+
+// Help is what kong shows beneath the flags.
+func (operatorAdd) Help() string {
+	return `The password comes from the environment (SECKILL_OPERATOR_PASSWORD), or else from standard input: asked for at a terminal, or its first line. A buyer's account of that name becomes an operator's. Tokens that were handed out before are good until they expire, after a day.
+
+Examples:
+
+  seckill operator add ann --db postgres://shop@127.0.0.1/shop
+
+  seckill operator add ann --db sqlite:seckill.db < password.txt`
+}
+
+// Validate is called by kong.
+func (o *operatorAdd) Validate() error {
+	if o.Name == "" {
+		return nil // not asked for
+	}
+	return sale.CheckUser(o.Name)
+}
+
+func (o *operatorAdd) run(ctx context.Context, f *flags, stdin io.Reader, stdout, stderr io.Writer) error {
+	password, err := readPassword(stdin, stderr)
+	if err != nil {
+		return err
+	}
+	if err := door.CheckPassword(o.Name, password); err != nil {
+		return err
+	}
+	hash, err := door.NewPasswords().Hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(ctx, f.DB)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.PutAccount(ctx, door.Account{User: o.Name, Hash: hash, Role: door.Operator, Created: time.Now()}); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s is an operator of %s\n", o.Name, store.Redact(f.DB))
+	return nil
+}
+
+func readPassword(stdin io.Reader, stderr io.Writer) (string, error) {
+	if p := os.Getenv(passwordEnv); p != "" {
+		return p, nil
+	}
+	if file, ok := stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return askPassword(file, stderr)
+	}
+	line, err := bufio.NewReader(io.LimitReader(stdin, 4096)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	if line = strings.TrimRight(line, "\r\n"); line == "" {
+		return "", fmt.Errorf("no password: write it to standard input, or set %s", passwordEnv)
+	}
+	return line, nil
+}
+
+func askPassword(terminal *os.File, stderr io.Writer) (string, error) {
+	var got [2]string
+	for i, prompt := range []string{"Password: ", "Again: "} {
+		fmt.Fprint(stderr, prompt)
+		p, err := term.ReadPassword(int(terminal.Fd()))
+		fmt.Fprintln(stderr)
+		if err != nil {
+			return "", fmt.Errorf("read the password: %w", err)
+		}
+		got[i] = string(p)
+	}
+	if got[0] != got[1] {
+		return "", errors.New("the two passwords differ: nothing was changed")
+	}
+	return got[0], nil
+}

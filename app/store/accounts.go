@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"queuelab/app/door"
+)
+
+// accountRow is a row of the table accounts.
+type accountRow struct {
+	UserID    string `gorm:"primaryKey"`
+	Hash      string
+	Role      string
+	CreatedMS int64 `gorm:"column:created_ms"`
+}
+
+func (accountRow) TableName() string { return "accounts" }
+
+func accountOf(a door.Account) accountRow {
+	return accountRow{UserID: a.User, Hash: a.Hash, Role: string(a.Role), CreatedMS: a.Created.UnixMilli()}
+}
+
+// AddAccount implements door.Accounts.
+func (s *Store) AddAccount(ctx context.Context, a door.Account) error {
+	row := accountOf(a)
+	res := s.write.WithContext(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
+	if res.Error != nil {
+		return fmt.Errorf("add account %s: %w", a.User, res.Error)
+	}
+	if res.RowsAffected == 0 {
+		return fmt.Errorf("add account %s: %w", a.User, door.ErrTaken)
+	}
+	return nil
+}
+
+// PutAccount implements door.Accounts.
+func (s *Store) PutAccount(ctx context.Context, a door.Account) error {
+	row := accountOf(a)
+	err := s.write.WithContext(ctx).Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "user_id"}},
+		DoUpdates: clause.AssignmentColumns([]string{"hash", "role"})}).Create(&row).Error
+	if err != nil {
+		return fmt.Errorf("put account %s: %w", a.User, err)
+	}
+	return nil
+}
+
+// Account implements door.Accounts.
+func (s *Store) Account(ctx context.Context, user string) (door.Account, error) {
+	var r accountRow
+	err := s.read.WithContext(ctx).First(&r, "user_id = ?", user).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return door.Account{}, fmt.Errorf("account %s: %w", user, door.ErrNoAccount)
+	}
+	if err != nil {
+		return door.Account{}, fmt.Errorf("read account %s: %w", user, err)
+	}
+	return door.Account{User: r.UserID, Hash: r.Hash, Role: door.Role(r.Role), Created: time.UnixMilli(r.CreatedMS).UTC()}, nil
+}
+
+var _ door.Accounts = (*Store)(nil)
