@@ -46,8 +46,11 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	return nil, fmt.Errorf("database %s: want a URL such as postgres://USER@HOST/NAME or sqlite:PATH", Redact(rawURL))
 }
 
+// config leaves PrepareStmt off: pgx prepares by itself, and gorm's way ends in a
+// deadlock where a transaction that has the last connection meets a statement for
+// the first time while others wait with one of theirs.
 func config() *gorm.Config {
-	return &gorm.Config{TranslateError: true, SkipDefaultTransaction: true, PrepareStmt: true, Logger: logger.Discard}
+	return &gorm.Config{TranslateError: true, SkipDefaultTransaction: true, Logger: logger.Discard}
 }
 
 func openPostgres(ctx context.Context, rawURL string) (*Store, error) {
