@@ -13,7 +13,9 @@ import (
 // marks end with the process: what was admitted and not yet in the queue is
 // then forgotten. Other instances do not see it.
 type Memory struct {
-	now func() time.Time
+	now    func() time.Time
+	left   left // see Stockless
+	places places
 
 	mu       sync.Mutex
 	vouchers map[sale.ID]*voucher
@@ -223,24 +225,26 @@ func (m *Memory) Restore(_ context.Context, rs ...sale.Reservation) error {
 
 // Load implements sale.Gate.
 func (m *Memory) Load(_ context.Context, offer sale.Voucher) (bool, error) {
+	offer = m.left.offer(offer)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.create(offer.ID)
 	if v.loaded {
 		return false, nil
 	}
-	v.loaded, v.begin, v.end = true, offer.Begin, offer.End
+	v.loaded, v.begin, v.end = true, offer.Opens(), offer.End
 	v.units, v.each, v.most = offer.Stock, max(offer.PerUser, 1), offer.MaxInFlight
 	v.stock = max(0, min(offer.Stock-int64(len(v.buyers)), offer.Left))
 	return true, nil
 }
 
 // Left implements sale.Gate.
-func (m *Memory) Left(_ context.Context, id sale.ID) (int64, bool, error) {
+func (m *Memory) Left(ctx context.Context, id sale.ID) (int64, bool, error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	v := m.voucher(id)
-	return v.stock, v.loaded, nil
+	n, loaded := v.stock, v.loaded
+	m.mu.Unlock()
+	return m.left.instead(ctx, id, n, loaded)
 }
 
 // Check implements sale.Gate.

@@ -62,8 +62,10 @@ type Redis struct {
 	admit, settle, release, withdraw, stale, open *redis.Script
 	line                                          line
 	sold                                          soldOut
+	places                                        places
 	enqueue                                       *queue.ScriptEnqueue // nil: whoever clicks publishes
 	tag                                           string               // of all keys; "": each voucher has its own
+	left                                          left                 // see Stockless
 }
 
 // OpenRedis connects to redis://[user:password@]host:port/db and checks that
@@ -126,7 +128,8 @@ func field(r sale.Reservation) string {
 
 // Load implements sale.Gate.
 func (g *Redis) Load(ctx context.Context, v sale.Voucher) (bool, error) {
-	n, err := g.open.Run(ctx, g.client, g.keys(v.ID)[:2], v.Stock, v.Left, v.Begin.UnixMilli(), v.End.UnixMilli(),
+	v = g.left.offer(v)
+	n, err := g.open.Run(ctx, g.client, g.keys(v.ID)[:2], v.Stock, v.Left, v.Opens().UnixMilli(), v.End.UnixMilli(),
 		max(v.PerUser, 1), v.MaxInFlight).Int()
 	if err != nil {
 		return false, fmt.Errorf("load script: %w", err)
@@ -144,7 +147,7 @@ func (g *Redis) Left(ctx context.Context, voucher sale.ID) (int64, bool, error) 
 	if err != nil {
 		return 0, false, fmt.Errorf("read stock: %w", err)
 	}
-	return n, true, nil
+	return g.left.instead(ctx, voucher, n, true)
 }
 
 // Check implements sale.Gate: it runs the admission script on a voucher that

@@ -27,7 +27,22 @@ type Voucher struct {
 	PayWithin   time.Duration // a confirmed order not paid by then is cancelled; 0: no deadline
 	PerUser     int           // units that one buyer may have
 	MaxInFlight int64         // orders that may wait for their decision at a time; 0: no bound
+	Signal      bool          // the sale opens by a signal (see Starter), at Begin at the earliest
+	OpenAt      time.Time     // when the signal is due; zero: when the operator gives it
+	Opened      time.Time     // when it was given; zero: not yet
 	Created     time.Time
+}
+
+// Opens is the first moment at which the gate takes clicks: the end, as long as
+// nobody knows better.
+func (v Voucher) Opens() time.Time {
+	switch {
+	case !v.Signal:
+		return v.Begin
+	case v.Opened.IsZero():
+		return v.End
+	}
+	return v.Opened
 }
 
 // Status is where an order stands.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"queuelab/app/trace"
 	"queuelab/queue"
 )
 
@@ -17,11 +18,17 @@ type Service struct {
 	Store    Store
 	Life     Life
 	Letters  Letters
+	Mine     Mine
+	Board    *Board
+	Starter  *Starter
 	Outbox   *Outbox
 	Results  *Results
 	Loader   *Loader
 	Observer Observer
 	Log      *slog.Logger
+	Tracer   *trace.Tracer // nil: nobody traces
+	Seller   Seller        // nil: what the gate admits is queued, and decided by a consumer
+	Tallies  *Tallies      // nil: nobody counts
 }
 
 // admitTries bounds how often an admission without an answer is asked again,
@@ -40,9 +47,13 @@ func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
 	if err != nil {
 		return Voucher{}, busy("no ids can be made at the moment", err)
 	}
+	openAt, err := o.openAt()
+	if err != nil {
+		return Voucher{}, err
+	}
 	v := Voucher{ID: id, Title: o.Title, Stock: o.Stock, Left: o.Stock, PayValue: o.PayValue, ActualValue: o.ActualValue,
 		Begin: o.Begin.UTC(), End: o.End.UTC(), PayWithin: o.PayWithin,
-		PerUser: max(o.PerUser, 1), MaxInFlight: o.MaxInFlight, Created: time.Now().UTC()}
+		PerUser: max(o.PerUser, 1), MaxInFlight: o.MaxInFlight, Signal: o.Start == BySignal, OpenAt: openAt, Created: time.Now().UTC()}
 	if err := s.Store.CreateVoucher(ctx, v); err != nil {
 		return Voucher{}, fmt.Errorf("create a voucher: %w", err)
 	}
@@ -77,37 +88,65 @@ func (s *Service) BuyOnce(ctx context.Context, user string, voucher ID, key stri
 	if err != nil {
 		return 0, busy("no ids can be made at the moment", err)
 	}
-	r := Reservation{OrderID: order, VoucherID: voucher, UserID: user, AtMillis: time.Now().UnixMilli()}
+	c := Click{Reservation: Reservation{OrderID: order, VoucherID: voucher, UserID: user, AtMillis: time.Now().UnixMilli()}, Key: key}
+	got, err := s.sell(ctx, c)
+	s.Tallies.clicked(voucher, got == order, err)
+	return got, err
+}
+
+func (s *Service) sell(ctx context.Context, c Click) (ID, error) {
+	if s.Seller != nil {
+		return s.Seller.Sell(ctx, c)
+	}
+	return s.sellAtGate(ctx, c)
+}
+
+// sellAtGate has the gate decide who may buy, and a consumer decide the order.
+func (s *Service) sellAtGate(ctx context.Context, c Click) (ID, error) {
 	began := time.Now()
-	a, err := s.click(ctx, Click{Reservation: r, Key: key})
-	if err != nil {
+	actx, span := s.Tracer.Within(ctx, "admission", trace.Client)
+	c.Headers = s.Tracer.Headers(actx)
+	a, err := s.click(actx, c)
+	if span.Traced() {
+		span.Set("order", c.OrderID.String(), "voucher", c.VoucherID.String(), "verdict", a.Verdict.String())
+	}
+	span.End(err)
+	if s.Log.Enabled(ctx, slog.LevelDebug) {
+		s.Log.DebugContext(ctx, "clicked", "order", c.OrderID, "voucher", c.VoucherID, "verdict", a.Verdict.String(), "holder", a.Order, "queued", a.Queued)
+	}
+	switch {
+	case err != nil:
 		return 0, busy("the sale is busy, try again in a moment", err)
+	case a.Verdict != Admitted:
+		return 0, s.refusal(ctx, c.VoucherID, a)
+	case a.Order != c.OrderID:
+		return a.Order, nil
+	case a.Queued:
+		s.Tallies.queued(c.VoucherID)
+		s.Observer.Publish(queue.Accepted.String(), "admission", time.Since(began))
+		return c.OrderID, nil
 	}
+	c.Nth = a.Nth
+	return c.OrderID, s.send(ctx, c.Reservation)
+}
+
+// refusal is what a buyer is told who was not admitted.
+func (s *Service) refusal(ctx context.Context, voucher ID, a Answer) error {
 	switch a.Verdict {
-	case Admitted:
-		if a.Order != order {
-			return a.Order, nil
-		}
-		if a.Queued {
-			s.Observer.Publish(queue.Accepted.String(), "admission", time.Since(began))
-			return order, nil
-		}
-		r.Nth = a.Nth
-		return order, s.send(ctx, r)
 	case AlreadyBought:
-		return 0, &Error{Code: CodeAlreadyBought, Message: "you have bought already: order " + a.Order.String(), OrderID: a.Order}
+		return &Error{Code: CodeAlreadyBought, Message: "you have bought already: order " + a.Order.String(), OrderID: a.Order}
 	case SoldOut:
-		return 0, &Error{Code: CodeSoldOut, Message: "sold out"}
+		return &Error{Code: CodeSoldOut, Message: "sold out"}
 	case NotStarted:
-		return 0, &Error{Code: CodeNotStarted, Message: "the sale has not started yet"}
+		return &Error{Code: CodeNotStarted, Message: "the sale has not started yet"}
 	case HasEnded:
-		return 0, errEnded()
+		return errEnded()
 	case NotLoaded:
-		return 0, s.notLoaded(ctx, voucher)
+		return s.notLoaded(ctx, voucher)
 	case Crowded:
-		return 0, busy("too many orders are waiting, try again in a moment", errors.New("the voucher's bound of orders in flight is reached"))
+		return busy("too many orders are waiting, try again in a moment", errors.New("the voucher's bound of orders in flight is reached"))
 	}
-	return 0, fmt.Errorf("buy: the gate gave verdict %d", a.Verdict)
+	return fmt.Errorf("buy: the gate gave verdict %d", a.Verdict)
 }
 
 func errEnded() error { return &Error{Code: CodeEnded, Message: "the sale has ended"} }
@@ -152,9 +191,15 @@ func (s *Service) click(ctx context.Context, c Click) (Answer, error) {
 // stays as well.
 func (s *Service) send(ctx context.Context, r Reservation) error {
 	outcome, err := s.Outbox.Send(ctx, r, "click")
+	if outcome == queue.Accepted {
+		s.Tallies.queued(r.VoucherID)
+	}
+	if s.Log.Enabled(ctx, slog.LevelDebug) {
+		s.Log.DebugContext(ctx, "published", "order", r.OrderID, "message", r.OrderID, "voucher", r.VoucherID, "outcome", outcome.String())
+	}
 	if outcome != queue.Rejected {
 		if err != nil {
-			s.Log.Warn("publish without an answer: the reservation stays", "order", r.OrderID, "error", err)
+			s.Log.WarnContext(ctx, "publish without an answer: the reservation stays", "order", r.OrderID, "message", r.OrderID, "voucher", r.VoucherID, "error", err)
 		}
 		return nil
 	}
@@ -249,6 +294,9 @@ func (s *Service) lookup(ctx context.Context, id ID) (Order, error) {
 		if ok {
 			return Order{Reservation: r, Status: Queued}, nil
 		}
+	}
+	if o, ok, err := s.underWay(ctx, id); err != nil || ok {
+		return o, err
 	}
 	// Its mark may have been cleared between the two looks, by its commit.
 	if o, ok, err := s.decided(ctx, id); err != nil || ok {

@@ -108,7 +108,7 @@ func (s *Starter) tell(ctx context.Context, v Voucher, fired bool) {
 	if !fired {
 		return
 	}
-	s.Log.Info("start signal", "voucher", v.ID, "opened", v.Opened)
+	s.Log.Info("start signal given", "voucher", v.ID, "opened", v.Opened)
 	if s.Publisher == nil {
 		return
 	}
@@ -207,6 +207,7 @@ func (s *Starter) listen(ctx context.Context) {
 		for _, d := range ds {
 			sig, err := decodeSignal(d.Body)
 			if err == nil {
+				s.Log.Info("start signal heard", "voucher", sig.Voucher)
 				err = s.open(ctx, sig)
 			}
 			if err != nil && ctx.Err() == nil {

@@ -29,6 +29,11 @@ type Offer struct {
 	PayWithin   time.Duration // 0: no deadline
 	PerUser     int           // units that one buyer may have; 0: one
 	MaxInFlight int64         // orders that may wait for their decision at a time, beyond which buyers are told to come again; 0: no bound
+	Start       StartBy
+	// OpenFrom and OpenTo, for a start by signal: it is given at a random moment
+	// between the two, or at OpenFrom where OpenTo is zero. Both zero: the operator
+	// gives it.
+	OpenFrom, OpenTo time.Time
 }
 
 // Validate says what is wrong with an offer, in one sentence: an *Error with
@@ -60,5 +65,5 @@ func (o Offer) Validate() error {
 	case !o.End.After(o.Begin):
 		return invalid("endTime must be after beginTime")
 	}
-	return nil
+	return o.checkStart()
 }

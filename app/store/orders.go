@@ -47,6 +47,14 @@ func moment(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
+// millis is what moment reads.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
 func orders(rows []orderRow) []sale.Order {
 	os := make([]sale.Order, len(rows))
 	for i, r := range rows {

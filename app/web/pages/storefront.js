@@ -130,18 +130,27 @@ function show(c) {
   c.bar.setAttribute("aria-label", text("leftLabel", { title: v.title }));
   set(c.when, whenText(v, p));
   const wait = Math.ceil((c.until - performance.now()) / 1000);
+  const all = held(v) >= Math.max(1, v.perUser);
   let label = text("buy", { price });
-  if (c.busy) label = text("buying");
+  if (c.busy) label = text(c.said?.key === "buying" ? "buying" : "status_queued");
   else if (p === "over") label = text("ended");
   else if (p === "soon") label = text("notOpen");
+  else if (all) label = text("yours");
   else if (p === "sold") label = text("soldOut");
   else if (wait > 0) label = text("wait", { n: wait });
   else if (!session.user) label = text("logInToBuy");
   set(c.button, label);
   // Not disabled: a button that is loses the focus of those who wait at it.
-  const off = c.busy || p !== "live" || wait > 0;
+  const off = c.busy || p !== "live" || all || wait > 0;
   c.button.setAttribute("aria-disabled", String(off));
   c.button.setAttribute("aria-label", off ? `${label}: ${v.title}` : session.user ? text("buyTitle", { title: v.title, price }) : `${label}: ${v.title}`);
+}
+
+// held counts what the buyer has of a voucher, or may get.
+function held(v) {
+  let n = 0;
+  for (const r of orders.values()) if (r.o.voucherId === v.id && ["queued", "confirmed", "paid"].includes(r.o.status)) n++;
+  return n;
 }
 
 // tell sets what the card answers; a key, so that it can be said in another
