@@ -355,6 +355,35 @@ func TestAnOrderThatWaitsIsPublishedAgainOnceTheQueueIsEmpty(t *testing.T) {
 	}
 }
 
+// Three of five units are free: one is in flight, and the gate has forgotten the
+// buyer of another.
+func TestUnitsAreNotRaisedWhileABuyerIsForgotten(t *testing.T) {
+	l := newLab(t, admission.NewMemory(nil), 5)
+	l.v = offer(5)
+	if err := l.store.CreateVoucher(t.Context(), l.v); err != nil {
+		t.Fatal(err)
+	}
+	v := l.v
+	v.Left = 2
+	l.load(v)
+	l.backlog.Ready = 1
+	l.admit("a")
+	l.once()
+	l.fulfil(l.order("b"))
+	time.Sleep(age + age/3)
+	l.r.Repair = true
+	l.once()
+	if left, _, _ := l.gate.Left(t.Context(), l.v.ID); left != 1 {
+		t.Errorf("got %d left at the gate, want 1 until it knows all buyers", left)
+	}
+	time.Sleep(age + age/3)
+	l.once() // the buyer
+	l.once() // the units
+	if left, _, _ := l.gate.Left(t.Context(), l.v.ID); left != 3 {
+		t.Errorf("got %d left at the gate, want 3", left)
+	}
+}
+
 func TestTwoFaultsThatCancelOutAreFound(t *testing.T) {
 	l := newLab(t, admission.NewMemory(nil), 5)
 	a := l.sell("a")
