@@ -53,6 +53,9 @@ func TakeLease(ctx context.Context, store LeaseStore, number int) (*Lease, error
 	return l, nil
 }
 
+// Holder is the name by which the lease is ours; no other process has it.
+func (l *Lease) Holder() string { return l.holder }
+
 func (l *Lease) holds(now time.Time) bool { return l == nil || now.UnixMilli() < l.until.Load() }
 
 // Run renews the lease until ctx ends, then gives it back. failed is told why

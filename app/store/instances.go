@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"queuelab/app/fleet"
+)
+
+// instancesFor is for how long an instance is listed after its last word.
+const instancesFor = 10 * time.Minute
+
+// Beat implements fleet.Store.
+func (s *Store) Beat(ctx context.Context, i fleet.Instance) error {
+	stopped := 0
+	if i.Stopped {
+		stopped = 1
+	}
+	err := s.write.WithContext(ctx).Exec("UPDATE workers SET role = ?, version = ?, queue = ?, name = ?, failing = ?, stopped = ?, up_ms = ?, seen_ms = "+s.now()+
+		" WHERE worker_id = ? AND holder = ?",
+		i.Role, i.Version, i.Queue, i.Name, strings.Join(i.Failing, ","), stopped, i.Up.Milliseconds(), i.Number, i.Holder).Error
+	if err != nil {
+		return fmt.Errorf("write down instance %d: %w", i.Number, err)
+	}
+	return nil
+}
+
+// Instances implements fleet.Store.
+func (s *Store) Instances(ctx context.Context) ([]fleet.Instance, error) {
+	var rows []struct {
+		WorkerID                                    int
+		Holder, Role, Version, Queue, Failing, Name string
+		Stopped                                     int
+		UpMS                                        int64 `gorm:"column:up_ms"`
+		Silent                                      int64
+	}
+	err := s.read.WithContext(ctx).Raw("SELECT worker_id, holder, role, version, queue, failing, name, stopped, up_ms, "+s.now()+" - seen_ms AS silent "+
+		"FROM workers WHERE seen_ms > "+s.now()+" - ? ORDER BY worker_id", instancesFor.Milliseconds()).Scan(&rows).Error
+	if err != nil {
+		return nil, fmt.Errorf("list instances: %w", err)
+	}
+	is := make([]fleet.Instance, len(rows))
+	for n, r := range rows {
+		is[n] = fleet.Instance{Number: r.WorkerID, Holder: r.Holder, Role: r.Role, Version: r.Version, Queue: r.Queue, Name: r.Name, Stopped: r.Stopped == 1,
+			Up: time.Duration(r.UpMS) * time.Millisecond, Silent: time.Duration(max(r.Silent, 0)) * time.Millisecond}
+		if r.Failing != "" {
+			is[n].Failing = strings.Split(r.Failing, ",")
+		}
+	}
+	return is, nil
+}
+
+var _ fleet.Store = (*Store)(nil)
