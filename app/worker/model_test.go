@@ -359,7 +359,7 @@ func (w *world) end(t *rapid.T) {
 func TestAnySequenceAgreesWithTheModel(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	if old := checks.Value.String(); old == checks.DefValue && os.Getenv("QUEUELAB_SOAK") == "" {
-		if err := checks.Value.Set("40"); err != nil {
+		if err := checks.Value.Set("25"); err != nil {
 			t.Fatal(err)
 		}
 		defer func() {
