@@ -12,7 +12,6 @@ import (
 
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
-	"queuelab/app/store"
 	"queuelab/app/web"
 	"queuelab/backends"
 	"queuelab/queue"
@@ -94,7 +93,7 @@ func (v *verifyCmd) run(ctx context.Context, f *flags, stdout, stderr io.Writer)
 func (s *service) openToLook(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if s.store, err = store.Open(ctx, s.f.DB); err != nil {
+	if s.store, err = openStore(ctx, s.f); err != nil {
 		return err
 	}
 	if s.f.Queue != "" {
@@ -105,7 +104,7 @@ func (s *service) openToLook(ctx context.Context) (err error) {
 			s.backlog, _ = s.queue.(queue.Backlogger)
 		}
 	}
-	if s.f.Redis == "" {
+	if s.f.Redis == "" || s.f.Mode != modeQueue { // without stock there is nothing to compare
 		return nil
 	}
 	if s.gate, err = openGate(ctx, s.f.Redis); err != nil || s.queue == nil {

@@ -34,34 +34,48 @@ func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decis
 	if len(rs) == 0 {
 		return nil, nil
 	}
+	if s.stock != nil {
+		ds, err := s.fulfilTwo(ctx, rs)
+		return ds, wrap(fmt.Sprintf("fulfil %d orders", len(rs)), err)
+	}
 	todo := inOrder(rs)
-	decided := map[int64]decision{}
+	var failed, decided map[int64]decision
 	err := again(func() (err error) {
-		decided, err = s.confirm(ctx, todo)
+		failed, err = s.failSoldOut(ctx, todo)
 		return err
 	})
+	if len(failed) > 0 {
+		todo = slices.DeleteFunc(todo, func(r sale.Reservation) bool {
+			_, done := failed[int64(r.OrderID)]
+			return done
+		})
+	}
+	if err == nil && len(todo) > 0 {
+		err = again(func() error {
+			var done bool
+			var err error
+			if decided, done, err = s.confirm(ctx, todo); done || err != nil {
+				return err
+			}
+			return s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) (err error) {
+				decided, err = s.fulfil(tx, todo)
+				return err
+			})
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("fulfil %d orders: %w", len(rs), err)
 	}
-	if len(decided) < len(todo) {
-		rest := slices.DeleteFunc(slices.Clone(todo), func(r sale.Reservation) bool {
-			_, done := decided[int64(r.OrderID)]
-			return done
-		})
-		var more map[int64]decision
-		err := s.transaction(ctx, func(tx *gorm.DB) (err error) {
-			more, err = s.fulfil(tx, rest)
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("fulfil %d orders: %w", len(rs), err)
-		}
-		if decided == nil {
-			decided = more
-		} else {
-			maps.Copy(decided, more)
-		}
+	if decided == nil {
+		decided = failed
+	} else {
+		maps.Copy(decided, failed)
 	}
+	return decisions(rs, decided), nil
+}
+
+// decisions returns those of the reservations, in their order.
+func decisions(rs []sale.Reservation, decided map[int64]decision) []sale.Decision {
 	out := make([]sale.Decision, len(rs))
 	for i, r := range rs {
 		d := decided[int64(r.OrderID)]
@@ -74,7 +88,7 @@ func (s *Store) Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decis
 		d.again = true // its next copy in this batch
 		decided[int64(r.OrderID)] = d
 	}
-	return out, nil
+	return out
 }
 
 // transaction does all of it or nothing, and again where it lost against
@@ -173,7 +187,7 @@ func (s *Store) fulfil(tx *gorm.DB, todo []sale.Reservation) (map[int64]decision
 	}
 	slices.Sort(vouchers)
 	for _, v := range vouchers {
-		if err := takeStock(tx, v, perVoucher[v], decided, now); err != nil {
+		if err := s.takeStock(tx, v, perVoucher[v], decided, now); err != nil {
 			return nil, err
 		}
 	}
@@ -233,41 +247,53 @@ func settleOld(tx *gorm.DB, old []sale.Reservation, decided map[int64]decision, 
 	return err
 }
 
-const takeOne = "UPDATE vouchers SET stock_left = stock_left - 1 WHERE id = ? AND stock_left > 0"
-
 // takeStock gives a unit to each of the fresh orders of a voucher, and fails
-// those that find none. The reservation is trusted: this is the only guard.
-func takeStock(tx *gorm.DB, voucher sale.ID, rs []sale.Reservation, decided map[int64]decision, now time.Time) error {
+// those that find none, the later ones first. The reservation is trusted: this is
+// the only guard.
+func (s *Store) takeStock(tx *gorm.DB, voucher sale.ID, rs []sale.Reservation, decided map[int64]decision, now time.Time) error {
+	const take = "UPDATE vouchers SET stock_left = stock_left - ? WHERE id = ? AND stock_left >= ?"
 	n := int64(len(rs))
-	res := tx.Exec("UPDATE vouchers SET stock_left = stock_left - ? WHERE id = ? AND stock_left >= ?", n, int64(voucher), n)
+	res := tx.Exec(take, n, int64(voucher), n)
 	if res.Error != nil {
 		return fmt.Errorf("take stock of voucher %s: %w", voucher, res.Error)
 	}
 	if res.RowsAffected == 1 {
 		return nil
 	}
-	var known int64
-	if err := tx.Model(&voucherRow{}).Where("id = ?", int64(voucher)).Count(&known).Error; err != nil {
+	if err := s.lockVouchers(tx, int64(voucher)); err != nil {
+		return err
+	}
+	var left []int64
+	if err := tx.Model(&voucherRow{}).Where("id = ?", int64(voucher)).Pluck("stock_left", &left).Error; err != nil {
 		return fmt.Errorf("look for voucher %s: %w", voucher, err)
 	}
 	reason := ReasonSoldOut
-	if known == 0 {
-		reason = ReasonNoVoucher
+	if len(left) == 0 {
+		reason, left = ReasonNoVoucher, []int64{0}
 	}
-	for _, r := range rs {
-		res := tx.Exec(takeOne, int64(voucher))
-		if res.Error != nil {
-			return fmt.Errorf("take stock of voucher %s: %w", voucher, res.Error)
+	got := min(left[0], n)
+	if got > 0 {
+		if err := tx.Exec(take, got, int64(voucher), got).Error; err != nil {
+			return fmt.Errorf("take stock of voucher %s: %w", voucher, err)
 		}
-		if res.RowsAffected == 1 {
-			continue
-		}
-		err := tx.Exec("UPDATE orders SET status = ?, reason = ?, decided_ms = ?, pay_by_ms = 0 WHERE id = ?",
-			string(sale.Failed), reason, now.UnixMilli(), int64(r.OrderID)).Error
-		if err != nil {
-			return fmt.Errorf("fail order %s: %w", r.OrderID, err)
-		}
-		decided[int64(r.OrderID)] = decision{orderRow: row(r, sale.Failed, reason, now)}
+	}
+	failed := slices.Clone(rs)
+	slices.SortFunc(failed, func(a, b sale.Reservation) int { return cmp.Compare(a.OrderID, b.OrderID) })
+	failed = failed[got:]
+	if len(failed) == 0 { // some came back meanwhile
+		return nil
+	}
+	ids := make([]int64, len(failed))
+	for i, r := range failed {
+		ids[i] = int64(r.OrderID)
+		decided[ids[i]] = decision{orderRow: row(r, sale.Failed, reason, now)}
+	}
+	if err := tx.Exec("UPDATE orders SET status = ?, reason = ?, decided_ms = ?, pay_by_ms = 0 WHERE id IN ?",
+		string(sale.Failed), reason, now.UnixMilli(), ids).Error; err != nil {
+		return fmt.Errorf("fail %d orders: %w", len(ids), err)
+	}
+	if reason == ReasonSoldOut {
+		s.soldOut.note(voucher)
 	}
 	return nil
 }

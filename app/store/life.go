@@ -116,6 +116,9 @@ func (s *Store) closeOrders(tx *gorm.DB, c change, ids []int64) ([]orderRow, err
 			return nil, fmt.Errorf("give units of voucher %d back: %w", v, err)
 		}
 	}
+	if err := s.giveLater(tx, moved); err != nil {
+		return nil, err
+	}
 	if c.also != nil && len(moved) > 0 {
 		return moved, c.also(tx, moved)
 	}

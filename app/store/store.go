@@ -27,6 +27,9 @@ type Store struct {
 	read  *gorm.DB // the same as write on PostgreSQL
 	name  string
 	path  string // of a SQLite file
+
+	stock   *Store // where the stock is; nil: beside the orders
+	soldOut soldOut
 }
 
 // pool is far below PostgreSQL's 100 connections, so that several instances
@@ -35,13 +38,18 @@ const pool = 16
 
 // Open connects to postgres://… or sqlite:PATH (also file:PATH), and brings
 // the schema up to date. Several instances may do so at once.
-func Open(ctx context.Context, rawURL string) (*Store, error) {
+func Open(ctx context.Context, rawURL string) (*Store, error) { return open(ctx, rawURL, true) }
+
+// OpenAsIs is Open that leaves the schema as it is; see Migrations.
+func OpenAsIs(ctx context.Context, rawURL string) (*Store, error) { return open(ctx, rawURL, false) }
+
+func open(ctx context.Context, rawURL string, migrate bool) (*Store, error) {
 	scheme, rest, _ := strings.Cut(rawURL, ":")
 	switch scheme {
 	case "postgres", "postgresql":
-		return openPostgres(ctx, rawURL)
+		return openPostgres(ctx, rawURL, migrate)
 	case "sqlite", "file":
-		return openSQLite(ctx, strings.TrimPrefix(rest, "//"))
+		return openSQLite(ctx, strings.TrimPrefix(rest, "//"), migrate)
 	}
 	return nil, fmt.Errorf("database %s: want a URL such as postgres://USER@HOST/NAME or sqlite:PATH", Redact(rawURL))
 }
@@ -53,7 +61,7 @@ func config() *gorm.Config {
 	return &gorm.Config{TranslateError: true, SkipDefaultTransaction: true, Logger: logger.Discard}
 }
 
-func openPostgres(ctx context.Context, rawURL string) (*Store, error) {
+func openPostgres(ctx context.Context, rawURL string, migrate bool) (*Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// The error of url.Parse quotes the whole URL, password and all.
@@ -76,13 +84,15 @@ func openPostgres(ctx context.Context, rawURL string) (*Store, error) {
 	if err := s.prepare(ctx, db, pool); err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s: %w", Redact(rawURL), err), s.Close())
 	}
-	if err := migratePostgres(ctx, db); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if migrate {
+		if err := s.migrate(ctx); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	return s, nil
 }
 
-func openSQLite(ctx context.Context, path string) (*Store, error) {
+func openSQLite(ctx context.Context, path string, migrate bool) (*Store, error) {
 	if path == "" || strings.ContainsAny(path, "?#") {
 		return nil, errors.New("the database URL must look like sqlite:seckill.db, without parameters")
 	}
@@ -107,8 +117,10 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 	if err := s.prepare(ctx, s.write, 1); err != nil {
 		return nil, errors.Join(fmt.Errorf("database file %s: %w", path, err), s.Close())
 	}
-	if err := migrateSQLite(ctx, s.write); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if migrate {
+		if err := s.migrate(ctx); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	if s.read, err = gorm.Open(sqlite.Open(dsn), config()); err != nil {
 		return nil, errors.Join(fmt.Errorf("database file %s: %w", path, err), s.Close())
@@ -170,15 +182,21 @@ func (s *Store) Name() string { return s.name }
 // Ping fails when the database does not answer.
 func (s *Store) Ping(ctx context.Context) error {
 	raw, err := s.read.DB()
-	if err != nil {
-		return err
+	if err == nil {
+		err = raw.PingContext(ctx)
 	}
-	return raw.PingContext(ctx)
+	if err == nil && s.stock != nil {
+		err = s.stock.Ping(ctx)
+	}
+	return err
 }
 
 // Close closes every connection.
 func (s *Store) Close() error {
 	var errs error
+	if s.stock != nil {
+		errs = s.stock.Close()
+	}
 	for i, db := range []*gorm.DB{s.write, s.read} {
 		if db == nil || i == 1 && db == s.write {
 			continue
