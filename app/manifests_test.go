@@ -13,6 +13,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+type probe struct {
+	HTTPGet struct{ Path string } `yaml:"httpGet"`
+}
+
 // manifest is the part of a Kubernetes object that has to do with our command
 // line and our routes. compose/k8s_test.go reads the whole.
 type manifest struct {
@@ -25,9 +29,9 @@ type manifest struct {
 					Args []string
 					Env  []struct{ Name string }
 
-					StartupProbe, LivenessProbe, ReadinessProbe *struct {
-						HTTPGet struct{ Path string } `yaml:"httpGet"`
-					}
+					Startup   *probe `yaml:"startupProbe"`
+					Liveness  *probe `yaml:"livenessProbe"`
+					Readiness *probe `yaml:"readinessProbe"`
 				}
 			}
 		}
@@ -99,9 +103,7 @@ func TestKubernetesManifestsStartWhatThereIs(t *testing.T) {
 					t.Fatal(err)
 				}
 				roles = append(roles, command+" "+got.Role)
-				for _, p := range []*struct {
-					HTTPGet struct{ Path string } `yaml:"httpGet"`
-				}{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+				for _, p := range []*probe{c.Startup, c.Liveness, c.Readiness} {
 					if p != nil {
 						probes[p.HTTPGet.Path] = true
 					}

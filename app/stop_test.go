@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"net"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -121,7 +122,14 @@ func TestAStopEndsThingsInTheirOrder(t *testing.T) {
 	if status := <-waiting; status != 200 {
 		t.Errorf("got %d for the request that ran, want its answer", status)
 	}
-	waitFor(t, "new requests have no answer", func() bool {
+	waitFor(t, "nobody new gets in", func() bool {
+		conn, err := net.Dial("tcp", s.listener.Addr().String())
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
+	waitFor(t, "nor does who was in", func() bool {
 		_, _, err := call(base, "GET", "/healthz", "", "")
 		return err != nil
 	})

@@ -11,6 +11,7 @@ import (
 // wait until their read timeout.
 type unused struct {
 	net.Listener
+	close sync.Once
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 }
@@ -29,6 +30,13 @@ func (u *unused) Accept() (net.Conn, error) {
 	defer u.mu.Unlock()
 	u.conns[c] = struct{}{}
 	return &countedConn{Conn: c, in: u}, nil
+}
+
+// Close implements net.Listener. A second one is no error: fasthttp's shutdown
+// gives up at one, and waits for no request then.
+func (u *unused) Close() (err error) {
+	u.close.Do(func() { err = u.Listener.Close() })
+	return err
 }
 
 func (u *unused) used(c net.Conn) {
