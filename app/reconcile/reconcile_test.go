@@ -58,13 +58,23 @@ func (l *lab) Backlog(context.Context) (queue.Backlog, error) {
 	return l.backlog, nil
 }
 
-func newLab(t *testing.T, g gate, stock int64) *lab {
+func database(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func newLab(t *testing.T, g gate, stock int64) *lab {
+	t.Helper()
+	return newLabOn(t, g, database(t), stock)
+}
+
+func newLabOn(t *testing.T, g gate, s *store.Store, stock int64) *lab {
+	t.Helper()
 	l := &lab{t: t, gate: g, store: s, v: offer(stock)}
 	if err := s.CreateVoucher(t.Context(), l.v); err != nil {
 		t.Fatal(err)
@@ -148,10 +158,10 @@ func (l *lab) once() reconcile.State {
 // stands looks until what is found has stood for long enough.
 func (l *lab) stands() reconcile.State {
 	l.t.Helper()
-	if s := l.once(); slices.ContainsFunc(s.Drift, func(d reconcile.Drift) bool { return !d.Kind.Sure() }) {
+	if s := l.once(); slices.ContainsFunc(late(s.Drift), func(d reconcile.Drift) bool { return !d.Kind.Sure() }) {
 		l.t.Fatalf("got drift %v at the first look, want it to be in flight", s.Drift)
 	}
-	time.Sleep(age + age/3) // the gate's clock is not ours to move
+	time.Sleep(l.r.Age + l.r.Age/3) // the gate's clock is not ours to move
 	return l.once()
 }
 
@@ -265,6 +275,11 @@ var driftCases = map[string]struct {
 	},
 }
 
+// late leaves out that an order waits: on a slow machine any does.
+func late(ds []reconcile.Drift) []reconcile.Drift {
+	return slices.DeleteFunc(slices.Clone(ds), func(d reconcile.Drift) bool { return d.Kind == reconcile.OrderWaits })
+}
+
 func TestDriftIsNamedAndPutRight(t *testing.T) {
 	gates := map[string]func(*testing.T) gate{
 		"memory": func(*testing.T) gate { return admission.NewMemory(nil) },
@@ -277,14 +292,15 @@ func TestDriftIsNamedAndPutRight(t *testing.T) {
 			return g
 		},
 	}
+	s := database(t) // one for all: each case has a voucher of its own
 	for kind, open := range gates {
 		g := open(t)
 		for name, tc := range driftCases {
 			t.Run(kind+": "+name, func(t *testing.T) {
 				next.Store(time.Now().UnixNano()) // one Redis for all, and no order twice
-				l := newLab(t, g, 5)
+				l := newLabOn(t, g, s, 5)
 				tc.make(l)
-				wantKinds(t, l.stands().Drift, tc.want...)
+				wantKinds(t, late(l.stands().Drift), tc.want...)
 				l.r.Repair = true
 				s := l.once()
 				for _, d := range s.Drift {
@@ -293,7 +309,7 @@ func TestDriftIsNamedAndPutRight(t *testing.T) {
 					}
 				}
 				// What was published is decided, as by a worker.
-				for _, o := range l.published {
+				for _, o := range slices.Compact(l.published) {
 					r, ok, err := l.gate.Find(t.Context(), o, l.v.ID)
 					if err != nil || !ok {
 						t.Fatalf("got %v, %v, want order %v published while it waits", ok, err, o)
@@ -321,7 +337,7 @@ func TestDriftIsNamedAndPutRight(t *testing.T) {
 // Cases A18: the database lags behind the gate by what is in flight.
 func TestStockInFlightIsNeverRefilled(t *testing.T) {
 	l := newLab(t, admission.NewMemory(nil), 10)
-	l.r.Repair = true
+	l.r.Repair, l.r.Age = true, 300*time.Millisecond
 	l.backlog.Ready = 6 // the consumer is paused
 	var rs []sale.Reservation
 	for i := range 6 {
@@ -344,8 +360,10 @@ func TestAnOrderThatWaitsIsPublishedAgainOnceTheQueueIsEmpty(t *testing.T) {
 	l := newLab(t, admission.NewMemory(nil), 10)
 	l.r.Repair = true
 	r := l.admit("a")
-	wantKinds(t, l.stands().Drift) // it is just old enough to be looked at
-	s := l.stands()
+	var s reconcile.State
+	for deadline := time.Now().Add(10 * time.Second); len(s.Drift) == 0 && time.Now().Before(deadline); {
+		s = l.stands()
+	}
 	wantKinds(t, s.Drift, "order_waits")
 	if d := cmp.Diff([]sale.ID{r.OrderID}, slices.Compact(l.published)); d != "" {
 		t.Errorf("published (-want +got):\n%s", d)
