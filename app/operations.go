@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func (o *operations) validate(queue, redis string) error {
 	switch {
 	case o.Role != roleAll && redis == "":
 		return fmt.Errorf("--role=%s: admission in this process is not shared with the other roles: use --redis", o.Role)
-	case o.TraceRatio < 0 || o.TraceRatio > 1 || o.TraceRatio != o.TraceRatio:
+	case o.TraceRatio < 0 || o.TraceRatio > 1 || math.IsNaN(o.TraceRatio):
 		return fmt.Errorf("--trace-ratio=%v: want 0 to 1", o.TraceRatio)
 	case o.Role != roleAll && inProcess(queue):
 		return fmt.Errorf("--role=%s: the memory queue lives in one process, so that process must do all; choose a queue that is shared, such as --queue redis-streams", o.Role)
