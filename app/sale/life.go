@@ -120,9 +120,9 @@ func (s *Service) Pay(ctx context.Context, user string, p Payment) (Order, error
 		s.Results.Decided(o)
 		return o, nil
 	case ReasonAlreadyPaid:
-		return Order{}, &Error{Code: CodeAlreadyPaid, Message: "the order is paid already: this payment was kept and is refunded"}
+		return Order{}, &Error{Code: CodeAlreadyPaid, Message: "the order is paid already: this payment was kept, and its money is to go back"}
 	default:
-		return Order{}, &Error{Code: CodeTooLate, Message: fmt.Sprintf("the order is %s, or its time to pay has ended: this payment was kept and is refunded", o.Status)}
+		return Order{}, &Error{Code: CodeTooLate, Message: fmt.Sprintf("the order is %s, or its time to pay has ended: this payment was kept, and its money is to go back", o.Status)}
 	}
 }
 
