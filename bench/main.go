@@ -22,6 +22,7 @@ import (
 type cli struct {
 	Run       runCmd       `cmd:"" help:"Measure: latency, throughput, loss and duplicates under kills, and a real sale."`
 	Faults    faultsCmd    `cmd:"" help:"The crash lab: every fault, every setting, expected against measured."`
+	Sale      saleCmd      `cmd:"" help:"Compare ways of selling: with a queue, without one, buyers first, two databases; each over every durable queue."`
 	Explain   explainCmd   `cmd:"" help:"Tell the story of one message, or trial, of a fault campaign from its ledgers."`
 	Truth     truthCmd     `cmd:"" help:"What the client libraries do by themselves: lost replies sent again, pops that lose, confirms that say nothing."`
 	Calibrate calibrateCmd `cmd:"" help:"Prove the harness: queues with known faults, and what it reports of them."`

@@ -36,6 +36,9 @@ type clicks struct {
 	answer *hdrhistogram.Histogram // ns from a buyer's first click to its answer
 
 	sent, queued, refused, unanswered atomic.Int64
+
+	failed   atomic.Int64 // told "queued", and then that nothing is left
+	answered atomic.Int64 // when the last buyer got the first answer, as of ledger.Now
 }
 
 // sell runs one sale over the service: every buyer clicks once, and once more
@@ -75,7 +78,7 @@ func (l *Lab) sell(ctx context.Context, s Setting, faultName string, p SaleParam
 				if i >= int64(len(buyers)) || ctx.Err() != nil {
 					return
 				}
-				door.click(ctx, svc.client, voucher, buyers[i]+1)
+				door.click(ctx, svc.client, voucher, buyers[i]+1, time.Now())
 			}
 		})
 	}
@@ -96,7 +99,7 @@ func (l *Lab) sell(ctx context.Context, s Setting, faultName string, p SaleParam
 		return nil, nil, err
 	}
 	if out.AnswerMicros = percentilesOf(door.answer); out.Sold > 0 {
-		committed, err := svc.committed(ctx, voucher, door.first)
+		committed, _, err := svc.committed(ctx, voucher, door.first)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -106,9 +109,9 @@ func (l *Lab) sell(ctx context.Context, s Setting, faultName string, p SaleParam
 	return out, settings, err
 }
 
-// click buys, and clicks again while no answer comes, as a person would.
-func (d *clicks) click(ctx context.Context, c *saleClient, voucher string, user int) {
-	began := time.Now()
+// click buys, and clicks again while no answer comes, as a person would. began is
+// when the buyer wanted to.
+func (d *clicks) click(ctx context.Context, c *saleClient, voucher string, user int, began time.Time) {
 	d.mu.Lock()
 	d.first[user] = began
 	d.mu.Unlock()
@@ -116,6 +119,7 @@ func (d *clicks) click(ctx context.Context, c *saleClient, voucher string, user 
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		_ = d.answer.RecordValue(time.Since(began).Nanoseconds()) // half a minute at most: in range
+		d.answered.Store(ledger.Now())
 	}
 	deadline := began.Add(30 * time.Second)
 	for ctx.Err() == nil && time.Now().Before(deadline) {
@@ -162,6 +166,8 @@ func (d *clicks) awaitResults(ctx context.Context, c *saleClient, connections in
 					waiting.Add(1)
 				case "missing":
 					lost.Add(1)
+				case "failed":
+					d.failed.Add(1)
 				}
 			}
 		})

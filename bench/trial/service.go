@@ -35,6 +35,7 @@ type service struct {
 	env      []string // holds what has passwords: arguments are for all to see
 	driver   string   // of its database, to look into from outside
 	dsn      string
+	stockDSN string // of another database for the stock; "": there is none, or it is a file
 	caps     queue.Capabilities
 	process  *guarded
 	client   *saleClient
@@ -43,20 +44,21 @@ type service struct {
 // newService prepares a service over the setting's queue. The memory queue runs
 // as it does without any install: SQLite, and admission in the process.
 func (l *Lab) newService(ctx context.Context, s Setting, connections int) (*service, error) {
+	return l.buildService(ctx, s, Way{}, s.Broker == "", connections)
+}
+
+// buildService is newService for one way of selling; zero: without any install.
+func (l *Lab) buildService(ctx context.Context, s Setting, way Way, zero bool, connections int) (*service, error) {
 	b, err := l.broker(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	trial := l.nextTrial()
 	svc := &service{lab: l, trial: trial, broker: b}
-	svc.queueURL = l.queueURL(b, s, fmt.Sprintf("sale%d", trial), saleQuery(backendOf(s.Backend)))
-	q, err := backends.Open(ctx, svc.queueURL)
-	if err != nil {
-		return nil, err
-	}
-	svc.caps = q.Capabilities()
-	if err := q.Close(); err != nil {
-		return nil, fmt.Errorf("close the queue: %w", err)
+	if !way.NoQueue {
+		if err := svc.openQueue(ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	port, err := broker.FreePort()
 	if err != nil {
@@ -67,27 +69,59 @@ func (l *Lab) newService(ctx context.Context, s Setting, connections int) (*serv
 	svc.client = newSaleClient("http://"+listen, token, connections)
 	// What the user's shell sets for a service of theirs is not for this one.
 	svc.env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SECKILL_") })
-	svc.env = append(svc.env, "SECKILL_QUEUE="+svc.queueURL, "SECKILL_OPERATOR_TOKEN="+token)
-	svc.argv = []string{l.Seckill, "--listen", listen,
-		"--trust-user-header", "--allow-lossy", "--rescan", "2s", "--lanes", strconv.Itoa(saleLanes)}
-	if b == nil {
+	svc.env = append(svc.env, "SECKILL_OPERATOR_TOKEN="+token)
+	if svc.queueURL != "" {
+		svc.env = append(svc.env, "SECKILL_QUEUE="+svc.queueURL)
+	}
+	svc.argv = append([]string{l.Seckill, "--listen", listen,
+		"--trust-user-header", "--allow-lossy", "--allow-unsafe", saleUnsafe, "--rescan", "2s", "--lanes", strconv.Itoa(saleLanes)}, way.Args...)
+	if zero {
 		path := filepath.Join(l.dir, fmt.Sprintf("trial-%d-sale.db", trial))
 		svc.driver, svc.dsn = "sqlite", "file:"+path+"?mode=ro"
 		svc.env = append(svc.env, "SECKILL_DB=sqlite:"+path)
+		if way.TwoDatabases {
+			svc.env = append(svc.env, "SECKILL_STOCK_DB=sqlite:"+path+"-stock")
+		}
 		return svc, nil
 	}
 	db, err := l.database(ctx, fmt.Sprintf("sale%d", trial))
 	if err != nil {
 		return nil, err
 	}
-	gate, err := l.admission(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("the Redis for admission: %w", err)
+	if way.TwoDatabases {
+		if svc.stockDSN, err = l.database(ctx, fmt.Sprintf("sale%d_stock", trial)); err != nil {
+			return nil, err
+		}
+		svc.env = append(svc.env, "SECKILL_STOCK_DB="+svc.stockDSN)
+	}
+	gate := b
+	if !way.InScript {
+		if gate, err = l.admission(ctx); err != nil {
+			return nil, fmt.Errorf("the Redis for admission: %w", err)
+		}
 	}
 	svc.driver, svc.dsn, svc.gate = "pgx", db, gate
 	svc.env = append(svc.env, "SECKILL_DB="+db, "SECKILL_REDIS="+gate.URL())
 	return svc, nil
 }
+
+// openQueue gives the service a queue of its own, and learns what it promises.
+func (s *service) openQueue(ctx context.Context, of Setting) error {
+	s.queueURL = s.lab.queueURL(s.broker, of, fmt.Sprintf("sale%d", s.trial), saleQuery(backendOf(of.Backend)))
+	q, err := backends.Open(ctx, s.queueURL)
+	if err != nil {
+		return err
+	}
+	s.caps = q.Capabilities()
+	if err := q.Close(); err != nil {
+		return fmt.Errorf("close the queue: %w", err)
+	}
+	return nil
+}
+
+// saleUnsafe are the settings that the service would refuse: showing what they
+// lose is what the lab is for.
+const saleUnsafe = "redis-persistence,redis-eviction,kafka-acks,rabbitmq-transient,rabbitmq-prefetch,postgres-fsync,postgres-synchronous-commit"
 
 // saleLanes is how many batches of orders the service decides at once.
 const saleLanes = 4
@@ -195,38 +229,42 @@ func (s *service) audit(ctx context.Context, voucher string, orders map[int]stri
 }
 
 // committed is the time from each buyer's first click to the commit of its row,
-// as PostgreSQL stamped it; nil where the database keeps no such stamps.
-func (s *service) committed(ctx context.Context, voucher string, first map[int]time.Time) (*hdrhistogram.Histogram, error) {
+// as PostgreSQL stamped it, and when the last one was committed; nil where the
+// database keeps no such stamps.
+func (s *service) committed(ctx context.Context, voucher string, first map[int]time.Time) (h *hdrhistogram.Histogram, last time.Time, err error) {
 	// A PostgreSQL that was given by URL may have another clock.
 	if s.driver != "pgx" || s.lab.External["postgres"] != "" {
-		return nil, nil
+		return nil, last, nil
 	}
 	db, err := sql.Open(s.driver, s.dsn)
 	if err != nil {
-		return nil, fmt.Errorf("open the sale's database: %w", err)
+		return nil, last, fmt.Errorf("open the sale's database: %w", err)
 	}
 	defer db.Close()
 	var tracked string
 	if err := db.QueryRowContext(ctx, `SHOW track_commit_timestamp`).Scan(&tracked); err != nil || tracked != "on" {
-		return nil, err
+		return nil, last, err
 	}
 	rows, err := db.QueryContext(ctx, `SELECT user_id, pg_xact_commit_timestamp(xmin) FROM orders WHERE voucher_id = `+voucher+` AND status IN ('confirmed', 'paid')`)
 	if err != nil {
-		return nil, fmt.Errorf("read when the orders were committed: %w", err)
+		return nil, last, fmt.Errorf("read when the orders were committed: %w", err)
 	}
 	defer rows.Close()
-	h := newHistogram()
+	h = newHistogram()
 	for rows.Next() {
 		var user int
 		var at sql.NullTime
 		if err := rows.Scan(&user, &at); err != nil {
-			return nil, fmt.Errorf("read when the orders were committed: %w", err)
+			return nil, last, fmt.Errorf("read when the orders were committed: %w", err)
+		}
+		if at.Time.After(last) {
+			last = at.Time
 		}
 		if clicked, ok := first[user]; ok && at.Valid {
 			_ = h.RecordValue(at.Time.Sub(clicked).Nanoseconds()) // below 0 only where the clock was set: it shows in N
 		}
 	}
-	return h, rows.Err()
+	return h, last, rows.Err()
 }
 
 // settings are what the service ran with, secrets left out.
@@ -245,6 +283,8 @@ func (s *service) settings(ctx context.Context) (map[string]string, error) {
 	m["admission"] = "in the service's process"
 	switch {
 	case s.gate == nil:
+	case s.gate == s.broker:
+		m["admission"] = "redis, the queue's own"
 	case s.gate.External():
 		m["admission"] = "redis, given by URL"
 	default:
