@@ -478,6 +478,8 @@ async function lookForDrift() {
   showDrift();
 }
 
+const shownDrift = 30;
+
 function driftRow(d) {
   const what = el("div", "what", el("p", "title", el("strong", "", known("d_" + d.kind) || d.kind), el("code", "", d.kind)));
   const detail = el("p", "", d.detail);
@@ -497,7 +499,8 @@ function showDrift() {
   if (!drift) return;
   const ds = drift.drift || [], looked = !drift.off && drift.at;
   set($("drift-hint"), drift.off ? t("driftOff") : !drift.at ? t("driftNever") : t("driftHint", num(drift.everySeconds), when(drift.at), num(drift.inFlight)) + (drift.failed ? " " + t("driftFailed") : ""));
-  $("drift-list").replaceChildren(...ds.map(driftRow));
+  const rest = ds.length - shownDrift;
+  $("drift-list").replaceChildren(...ds.slice(0, shownDrift).map(driftRow), ...(rest > 0 ? [el("li", "", el("p", "sub", t("moreDrift", num(rest))))] : []));
   $("no-drift").hidden = ds.length > 0;
   set($("no-drift"), looked ? t("noDrift") : t(drift.off ? "driftOff" : "driftUnknown"));
   const count = el("span");
@@ -514,6 +517,7 @@ function showDrift() {
 
 // ---- instances
 
+const heads = ["instance", "health", "role", "started", "seen", "queue", "version"];
 const healths = { ready: "good", not_ready: "bad", stopped: "", silent: "bad" };
 
 function showInstances(s) {
@@ -529,9 +533,16 @@ function showInstances(s) {
     if (!list.rows[at]) {
       const who = el("th", "", el("div"), el("span", "sub"));
       who.scope = "row";
+      who.setAttribute("role", "rowheader");
       list.append(el("tr", "", who, el("td", "", el("span", "chip")), el("td"), el("td"), el("td"), el("td", "wrap", el("code")), el("td", "wrap")));
     }
     const c = list.rows[at].cells;
+    list.rows[at].setAttribute("role", "row"); // however it is laid out
+    heads.forEach((key, n) => {
+      if (!n) return;
+      c[n].setAttribute("role", "cell");
+      c[n].dataset.head = t(key);
+    });
     set(c[0].firstChild, i.name);
     set(c[0].lastChild, t("numbered", i.number) + (i.number === s.instance ? " · " + t("self") : ""));
     chip(c[1].firstChild, healths[i.health], t("h_" + i.health, i.failing.map(p => known("p_" + p.replace("admission", "gate")) || p).join(", ")));
