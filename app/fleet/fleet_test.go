@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,19 +27,25 @@ func (b *book) Instances(context.Context) ([]Instance, error) { return b.said, n
 func TestAnInstanceTellsHowItIsUntilItSaysThatItStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &book{fail: errors.New("the database is away")} // which is no reason to be silent for ever
-		var down error
+		var down atomic.Bool
+		answer := func(context.Context) error {
+			if down.Load() {
+				return errors.New("refused")
+			}
+			return nil
+		}
 		p := &Pulse{Store: b, Self: Instance{Number: 7, Holder: "h", Role: "web"}, Log: slog.New(slog.DiscardHandler),
 			Ready: map[string]func(context.Context) error{
 				"database":  func(context.Context) error { return nil },
-				"queue":     func(context.Context) error { return down },
-				"admission": func(ctx context.Context) error { return down },
+				"queue":     answer,
+				"admission": answer,
 			}}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); p.Run(ctx) }()
 		time.Sleep(beatEvery / 2)
 		synctest.Wait()
-		down = errors.New("refused")
+		down.Store(true)
 		time.Sleep(beatEvery)
 		synctest.Wait()
 		stop()
