@@ -2,6 +2,7 @@ package sale
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,14 +13,29 @@ import (
 // tills is a gate that knows how much is left, and nothing else.
 type tills struct {
 	Gate
+	mu    sync.Mutex
 	left  map[ID]int64
 	asked int
 }
 
 func (g *tills) Left(_ context.Context, id ID) (int64, bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.asked++
 	n, ok := g.left[id]
 	return n, ok, nil
+}
+
+func (g *tills) set(id ID, left int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.left[id] = left
+}
+
+func (g *tills) questions() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.asked
 }
 
 // running is a board over tills, inside of synctest.
@@ -45,7 +61,8 @@ func wantScenes(t *testing.T, w *Watch, want ...Scene) {
 func TestThoseWhoWatchAreToldAtOnceOfWhatMatters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, g := running(t)
-		g.left[1], g.left[2] = 10, 0
+		g.set(1, 10)
+		g.set(2, 0)
 		w := b.Watch(1, 2, 3)
 		defer w.Close()
 		synctest.Wait()
@@ -53,7 +70,7 @@ func TestThoseWhoWatchAreToldAtOnceOfWhatMatters(t *testing.T) {
 		wantScenes(t, w, Scene{Voucher: 1, Left: 10, Known: true}, Scene{Voucher: 2, Known: true}, Scene{Voucher: 3})
 
 		// Numbers alone may wait for a second.
-		g.left[1] = 9
+		g.set(1, 9)
 		time.Sleep(boardEvery)
 		synctest.Wait()
 		wantScenes(t, w)
@@ -62,12 +79,12 @@ func TestThoseWhoWatchAreToldAtOnceOfWhatMatters(t *testing.T) {
 		wantScenes(t, w, Scene{Voucher: 1, Left: 9, Known: true})
 
 		// The end does not, and less so where a click was told of it.
-		g.left[1] = 0
+		g.set(1, 0)
 		b.SoldOut(1)
 		time.Sleep(boardRest)
 		synctest.Wait()
 		wantScenes(t, w, Scene{Voucher: 1, Known: true})
-		g.left[1] = 1
+		g.set(1, 1)
 		time.Sleep(boardEvery + boardRest)
 		synctest.Wait()
 		wantScenes(t, w, Scene{Voucher: 1, Left: 1, Known: true})
@@ -77,7 +94,7 @@ func TestThoseWhoWatchAreToldAtOnceOfWhatMatters(t *testing.T) {
 func TestAStartIsToldToThoseWhoWatchAndThoseWhoCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, g := running(t)
-		g.left[1] = 10
+		g.set(1, 10)
 		early := b.Watch(1)
 		defer early.Close()
 		synctest.Wait()
@@ -110,20 +127,20 @@ func TestWhatNobodyWatchesIsNotAskedFor(t *testing.T) {
 		b, g := running(t)
 		ws := []*Watch{b.Watch(1), b.Watch(1), b.Watch(1)}
 		synctest.Wait()
-		before := g.asked
+		before := g.questions()
 		time.Sleep(10*boardEvery + boardEvery/2)
 		synctest.Wait()
-		if got := g.asked - before; got != 10 {
+		if got := g.questions() - before; got != 10 {
 			t.Errorf("got %d questions for three who watch, want 10", got)
 		}
 		for _, w := range ws {
 			w.Close()
 			w.Close() // a second one is nothing
 		}
-		before = g.asked
+		before = g.questions()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := g.asked - before; got != 0 || len(b.scenes) != 0 {
+		if got := g.questions() - before; got != 0 || len(b.scenes) != 0 {
 			t.Errorf("got %d questions and %d scenes for nobody, want none", got, len(b.scenes))
 		}
 	})
