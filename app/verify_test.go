@@ -96,6 +96,7 @@ func TestVerifyPutsRightWhatItCan(t *testing.T) {
 	wantVerify(t, 0, []string{"repaired: order_without_buyer", "balanced"}, append(short, "--repair")...)
 	wantVerify(t, 0, []string{"units 10 = 6 left + 4 buyers"}, args...)
 	d.rush(20)
+	wantConfirmed(t, d.results(), 10)
 	p.stop(t)
 	d.audit(db, 10)
 }
