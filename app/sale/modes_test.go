@@ -161,10 +161,14 @@ type decider struct {
 	err     error
 }
 
-func (d *decider) SellNow(_ context.Context, c sale.Click) (sale.Answer, error) {
+func (d *decider) SellNow(ctx context.Context, c sale.Click) (sale.Answer, error) {
 	if d.entered != nil {
 		d.entered <- struct{}{}
-		<-d.leave
+		select {
+		case <-d.leave:
+		case <-ctx.Done():
+			return sale.Answer{}, ctx.Err()
+		}
 	}
 	a := d.answer
 	if a.Verdict == sale.Admitted && a.Order == 0 {
@@ -175,7 +179,7 @@ func (d *decider) SellNow(_ context.Context, c sale.Click) (sale.Answer, error) 
 
 func TestASecondClickOfABuyerWaitsForNobody(t *testing.T) {
 	s := newShop(t, &fakePublisher{})
-	d := &decider{entered: make(chan struct{}), leave: make(chan struct{}), answer: sale.Answer{Verdict: sale.Admitted}}
+	d := &decider{entered: make(chan struct{}, 3), leave: make(chan struct{}), answer: sale.Answer{Verdict: sale.Admitted}}
 	s.Seller = &sale.Sync{Service: s.Service, Store: d, Lock: &admission.MemoryLock{}}
 	first := make(chan error)
 	go func() {
@@ -186,11 +190,13 @@ func TestASecondClickOfABuyerWaitsForNobody(t *testing.T) {
 	if _, err := s.Buy(t.Context(), "u", s.v.ID); sale.CodeOf(err) != sale.CodeBusy {
 		t.Errorf("while the first is decided: got %v, want busy", err)
 	}
+	if len(d.entered) > 0 {
+		t.Error("the database was asked about both clicks at once, want the second one to be refused by the lock")
+	}
 	close(d.leave)
 	if err := <-first; err != nil {
 		t.Fatal(err)
 	}
-	go func() { <-d.entered }()
 	if _, err := s.Buy(t.Context(), "u", s.v.ID); err != nil {
 		t.Errorf("after the first was decided: got %v, want the lock to be free", err)
 	}
