@@ -56,7 +56,7 @@ func (l *Lab) buildService(ctx context.Context, s Setting, way Way, zero bool, c
 	trial := l.nextTrial()
 	svc := &service{lab: l, trial: trial, broker: b}
 	if !way.NoQueue {
-		if err := svc.openQueue(ctx, s); err != nil {
+		if err := svc.openQueue(ctx, s, way); err != nil {
 			return nil, err
 		}
 	}
@@ -106,15 +106,19 @@ func (l *Lab) buildService(ctx context.Context, s Setting, way Way, zero bool, c
 }
 
 // openQueue gives the service a queue of its own, and learns what it promises.
-func (s *service) openQueue(ctx context.Context, of Setting) error {
+func (s *service) openQueue(ctx context.Context, of Setting, way Way) error {
 	s.queueURL = s.lab.queueURL(s.broker, of, fmt.Sprintf("sale%d", s.trial), saleQuery(backendOf(of.Backend)))
 	q, err := backends.Open(ctx, s.queueURL)
 	if err != nil {
 		return err
 	}
 	s.caps = q.Capabilities()
+	_, scripted := q.(queue.ScriptEnqueuer)
 	if err := q.Close(); err != nil {
 		return fmt.Errorf("close the queue: %w", err)
+	}
+	if way.InScript && !scripted {
+		return errNoScript
 	}
 	return nil
 }

@@ -65,14 +65,11 @@ func (l *Lab) HoldSale(ctx context.Context, s SaleSpec) (SaleRow, error) {
 	row := SaleRow{Way: s.Way.Name, Invalid: []string{}, Sale: Sale{Buyers: s.Buyers, Stock: s.Stock}}
 	if !s.Way.NoQueue {
 		row.Setting = s.Setting.String()
-		if row.Skipped = s.Way.suits(s.Setting); row.Skipped != "" {
-			return row, nil
-		}
 	} else {
 		s.Setting = Setting{}
 	}
 	svc, err := l.buildService(ctx, s.Setting, s.Way, s.Zero, s.Connections)
-	if errors.Is(err, broker.ErrUnavailable) {
+	if errors.Is(err, broker.ErrUnavailable) || errors.Is(err, errNoScript) {
 		row.Skipped = err.Error()
 		return row, nil
 	}

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,10 +52,5 @@ func SelectWays(list string) ([]Way, error) {
 	return chosen, nil
 }
 
-// suits says why the way means nothing to a setting; "" where it does.
-func (w Way) suits(s Setting) string {
-	if w.InScript && s.Broker != "redis" {
-		return "its queue is not in Redis, so no script reaches it"
-	}
-	return ""
-}
+// errNoScript is why a way means nothing to a setting.
+var errNoScript = errors.New("no script of admission can put an order into this queue")
