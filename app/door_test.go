@@ -17,7 +17,7 @@ import (
 // post sends a body and headers "Name: value", and reads the answer.
 func post(t *testing.T, url, body string, headers ...string) (int, map[string]any) {
 	t.Helper()
-	req, err := http.NewRequest("POST", url, strings.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // opening watches a voucher at an instance, and tells when it was told of the
 // start, and which one that is.
 func opening(ctx context.Context, base, voucher string) (at time.Time, opened string, err error) {
-	req, err := http.NewRequestWithContext(ctx, "GET", base+"/api/events?voucher="+voucher, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/events?voucher="+voucher, nil)
 	if err != nil {
 		return at, "", err
 	}

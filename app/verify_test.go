@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,7 +92,7 @@ func TestVerifyPutsRightWhatItCan(t *testing.T) {
 	if err := c.HIncrBy(t.Context(), key("sale"), "stock", 3).Err(); err != nil {
 		t.Fatal(err)
 	}
-	short := append(args, "--wait", "500ms")
+	short := slices.Concat(args, []string{"--wait", "500ms"})
 	wantVerify(t, 3, []string{"drift: order_without_buyer", "order " + d.told["1"], "drift: stock_differs", "NOT balanced", "WRONG"}, short...)
 	wantVerify(t, 0, []string{"repaired: order_without_buyer", "balanced"}, append(short, "--repair")...)
 	wantVerify(t, 0, []string{"units 10 = 6 left + 4 buyers"}, args...)

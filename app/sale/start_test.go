@@ -9,7 +9,7 @@ import (
 func TestHowOffersStart(t *testing.T) {
 	begin := time.Date(2026, 11, 11, 0, 0, 0, 0, time.UTC)
 	end := begin.Add(time.Hour)
-	at := func(d time.Duration) time.Time { return begin.Add(d) }
+	at := begin.Add
 	for _, tc := range []struct {
 		name     string
 		start    StartBy

@@ -226,7 +226,7 @@ func TestHeadersAreBoundedAndTheAnswerSaysSo(t *testing.T) {
 	if status, _, body := l.call("GET", "/api/orders/1", "", "X-User-ID: alice", "X-Long: "+strings.Repeat("x", maxHeader-1024)); status != 404 {
 		t.Errorf("got %d %s with headers that fit, want 404", status, body)
 	}
-	req, err := http.NewRequest("GET", l.base+"/api/time", nil)
+	req, err := http.NewRequest(http.MethodGet, l.base+"/api/time", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestHeadersAreBoundedAndTheAnswerSaysSo(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != 431 || code(t, string(b)) != "too_large" {
+	if err != nil || resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge || code(t, string(b)) != "too_large" {
 		t.Errorf("got %d %s, %v, want 431 too_large", resp.StatusCode, b, err)
 	}
 }

@@ -36,7 +36,7 @@ func (e event) field(t testing.TB, name string) any {
 func (l *lab) read(path string, headers ...string) *reading {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	req, err := http.NewRequestWithContext(ctx, "GET", l.base+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base+path, nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}

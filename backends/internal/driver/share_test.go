@@ -67,7 +67,7 @@ func TestAPublishThatIsCutShortKnowsWhatWasNotSent(t *testing.T) {
 		}
 		close(gate)
 		shared.Close(time.Minute)
-		if _, err := Publish(t.Context(), "test publish", shared, []int{1}, outcome); err != queue.ErrClosed { //nolint:errorlint // as it is
+		if _, err := Publish(t.Context(), "test publish", shared, []int{1}, outcome); err != queue.ErrClosed {
 			t.Errorf("after Close: got %v, want ErrClosed as it is", err)
 		}
 	})
