@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -143,8 +144,12 @@ func TestTheImageHasAllThatTheServiceIsBuiltOf(t *testing.T) {
 		copied[m[1]] = true
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	var missing *exec.Error
+	if errors.As(err, &missing) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
 	if err != nil {
-		t.Skipf("go list: %v", err)
+		t.Fatalf("go list: %v", err)
 	}
 	for _, pkg := range strings.Fields(string(out)) {
 		if rest, ok := strings.CutPrefix(pkg, "queuelab/"); ok {
