@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"queuelab/bench/trial"
 )
 
@@ -54,5 +56,25 @@ func TestWhatIsNotKnownIsNoNumber(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 3 || !strings.Contains(lines[2], "false,no script reaches it,0,0,,,,") {
 		t.Errorf("got\n%s\nwant a line without numbers for what was left out", out.String())
+	}
+}
+
+func TestEachFigureIsThatOfItsRow(t *testing.T) {
+	r := row("queue", "kafka/acks-all", 1, 3000)
+	r.CommittedMicros = &trial.Percentiles{P50: 7000, P99: 9000, N: 5}
+	r.OrdersPerSecond, r.BehindMillis = 11, 13
+	r.Database = &trial.DatabaseLoad{Transactions: 17, PerSecond: 19, PerOrder: 23, RowsWritten: 29, CPUSeconds: 31}
+	got := map[string]float64{}
+	for name, n := range Lines([]Row{r})[0].Figures {
+		if n != nil {
+			got[name] = *n
+		}
+	}
+	want := map[string]float64{
+		"answer_p50_ms": 1.5, "answer_p99_ms": 3, "committed_p50_ms": 7, "committed_p99_ms": 9, "orders_per_second": 11, "behind_ms": 13,
+		"transactions": 17, "transactions_per_second": 19, "transactions_per_order": 23, "rows_written": 29, "database_cpu_seconds": 31,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("figures (-want +got):\n%s", d)
 	}
 }
