@@ -97,17 +97,23 @@ func (c *counting) stop(ctx context.Context, took time.Duration, sold int) (*Dat
 	if err != nil {
 		return nil, err
 	}
-	l.Transactions -= c.before.Transactions
-	l.Rollbacks -= c.before.Rollbacks
-	l.RowsWritten -= c.before.RowsWritten
+	l = l.since(c.before, took, sold)
+	return &l, nil
+}
+
+// since is what was done after before, in a sale that took so long.
+func (l DatabaseLoad) since(before DatabaseLoad, took time.Duration, sold int) DatabaseLoad {
+	l.Transactions -= before.Transactions
+	l.Rollbacks -= before.Rollbacks
+	l.RowsWritten -= before.RowsWritten
 	l.PerSecond = float64(l.Transactions) / took.Seconds()
 	if sold > 0 {
 		l.PerOrder = float64(l.Transactions) / float64(sold)
 	}
-	if l.CPUSeconds -= c.before.CPUSeconds; c.before.CPUSeconds == 0 {
+	if l.CPUSeconds -= before.CPUSeconds; before.CPUSeconds == 0 {
 		l.CPUSeconds = 0
 	}
-	return &l, nil
+	return l
 }
 
 func (c *counting) close() {
