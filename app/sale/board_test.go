@@ -126,6 +126,7 @@ func TestWhatNobodyWatchesIsNotAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, g := running(t)
 		ws := []*Watch{b.Watch(1), b.Watch(1), b.Watch(1)}
+		time.Sleep(2 * boardRest) // whoever came during a look has had one after it
 		synctest.Wait()
 		before := g.questions()
 		time.Sleep(10*boardEvery + boardEvery/2)
