@@ -59,8 +59,8 @@ type voucherAnswer struct {
 }
 
 func (s *Server) createVoucher(c *fiber.Ctx) error {
-	if !s.operator(c) {
-		return failure(fiber.StatusUnauthorized, "unauthorized", "creating a voucher needs the operator token: Authorization: Bearer TOKEN")
+	if _, err := s.onlyOperator(c); err != nil {
+		return err
 	}
 	var in voucherRequest
 	if err := decode(c.BodyRaw(), &in); err != nil {

@@ -52,9 +52,7 @@ func (s *Server) identify(c *fiber.Ctx) *caller {
 	refuse := func(why string) *caller { return &caller{err: failure(fiber.StatusUnauthorized, "unauthorized", why)} }
 	if b := bearer(c); b != "" {
 		if s.o.OperatorToken != "" && door.Same(b, s.o.OperatorToken) {
-			w := refuse("the operator token is nobody's by name: log in as the buyer")
-			w.role = door.Operator
-			return w
+			return &caller{role: door.Operator, err: failure(fiber.StatusForbidden, "forbidden", "the operator token is nobody's by name: log in as the buyer")}
 		}
 		n, err := s.o.Door.Sessions.Read(b)
 		if err != nil {

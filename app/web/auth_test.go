@@ -190,8 +190,11 @@ func TestAnOperatorsAccountOperatesAndDoesNotBuy(t *testing.T) {
 	_, _, body = l.enter("/api/register", "alice", "correct horse")
 	alice := bearing(field(t, body, "token"))
 	for _, path := range []string{"/api/vouchers", "/api/orders/1/refund", "/api/dead-letters/x/discard"} {
-		if status, _, body := l.call("POST", path, offer(1, 0, time.Hour), alice); status != 401 && status != 403 {
-			t.Errorf("%s: got %d %s for a buyer, want a refusal", path, status, body)
+		if status, _, body := l.call("POST", path, offer(1, 0, time.Hour), alice); status != 403 || code(t, body) != "forbidden" {
+			t.Errorf("%s: got %d %s for a buyer, want 403 forbidden", path, status, body)
+		}
+		if status, _, body := l.call("POST", path, offer(1, 0, time.Hour), alice+"x"); status != 401 || code(t, body) != "unauthorized" {
+			t.Errorf("%s: got %d %s for a token that is none, want 401 unauthorized", path, status, body)
 		}
 	}
 	_, _, body = l.buy(v, alice)

@@ -316,7 +316,7 @@ func TestTheConsoleIsRightOnEveryScreenInBothLanguagesLightAndDark(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.store.CreateVoucher(t.Context(), sale.Voucher{ID: id + 1, Title: "茶 " + strings.Repeat("长", 100), Stock: 9, Left: 4,
+	if err := l.store.CreateVoucher(t.Context(), sale.Voucher{ID: id + 1<<40, Title: "茶 " + strings.Repeat("长", 100), Stock: 9, Left: 4,
 		PerUser: 1, Begin: time.Now(), End: time.Now().Add(time.Hour), Created: time.Now(), Signal: true}); err != nil {
 		t.Fatal(err)
 	}

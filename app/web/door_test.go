@@ -108,7 +108,7 @@ func TestBuyingNeedsAPurchaseTokenThatIsHandedOutDuringTheSale(t *testing.T) {
 		{"of a voucher that never was", "123", alice, 404, "not_found"},
 		{"of a voucher that is none", "tea", alice, 404, "not_found"},
 		{"for nobody", open, "X: y", 401, "unauthorized"},
-		{"for the operator", open, asOperator, 401, "unauthorized"},
+		{"for the operator", open, asOperator, 403, "forbidden"},
 	} {
 		if status, body := l.pathOf(tc.voucher, tc.auth, ""); status != tc.status || code(t, body) != tc.code {
 			t.Errorf("%s: got %d %s, want %d %s", tc.name, status, body, tc.status, tc.code)

@@ -305,7 +305,7 @@ func TestWhatNobodyMaySeeOrDoOnStreams(t *testing.T) {
 		{"a voucher that never was", "GET", "/api/events?voucher=123", "X: y", 404, "not_found"},
 		{"too many vouchers", "GET", "/api/events?voucher=" + strings.Repeat(v+",", 50) + v, "X: y", 400, "invalid"},
 		{"orders of nobody", "GET", "/api/orders", "X: y", 401, "unauthorized"},
-		{"a signal from a buyer", "POST", "/api/vouchers/" + early + "/open", "X-User-ID: u", 401, "unauthorized"},
+		{"a signal from a buyer", "POST", "/api/vouchers/" + early + "/open", "X-User-ID: u", 403, "forbidden"},
 		{"a signal before its time", "POST", "/api/vouchers/" + early + "/open", asOperator, 403, "not_started"},
 		{"a signal after the sale", "POST", "/api/vouchers/" + late + "/open", asOperator, 410, "ended"},
 		{"a signal where the clock opens", "POST", "/api/vouchers/" + v + "/open", asOperator, 409, "wrong_state"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"queuelab/app/door"
 	"queuelab/app/sale"
 )
 
@@ -50,15 +51,21 @@ func (s *Server) ownOrder(c *fiber.Ctx) (user string, id sale.ID, err error) {
 	return user, id, nil
 }
 
-// onlyOperator returns the operator's name, or a refusal.
+// onlyOperator returns the operator's name, or a refusal: 403 for somebody whom
+// we know and who is no operator, 401 for anybody else.
 func (s *Server) onlyOperator(c *fiber.Ctx) (string, error) {
-	if !s.operator(c) {
-		return "", failure(fiber.StatusUnauthorized, "unauthorized", "this needs the operator token: Authorization: Bearer TOKEN")
+	w := s.caller(c)
+	switch {
+	case w.role == door.Operator && w.err == nil:
+		return w.user, nil
+	case w.role == door.Operator:
+		return "operator", nil // the token of the command line is nobody's by name
+	case w.err == nil:
+		return "", failure(fiber.StatusForbidden, "forbidden", "this is for operators, and "+w.user+" is a buyer: log in with an operator's account")
+	case bearer(c) == "":
+		return "", failure(fiber.StatusUnauthorized, "unauthorized", "this needs an operator: send Authorization: Bearer TOKEN, with the operator token or that of an operator's login")
 	}
-	if name, err := s.user(c); err == nil {
-		return name, nil
-	}
-	return "operator", nil // the token of the command line is nobody's by name
+	return "", w.err
 }
 
 // seconds is a duration that does not become another one when it is too long.

@@ -100,7 +100,7 @@ func TestAnOrderIsPaidCancelledAndRefunded(t *testing.T) {
 	l.want("POST", b+"/refund", "", asOperator, 409, "wrong_state")
 	l.confirmed(v, "b") // who cancelled may buy again
 
-	l.want("POST", a+"/refund", "", as("a"), 401, "unauthorized")
+	l.want("POST", a+"/refund", "", as("a"), 403, "forbidden")
 	l.want("POST", a+"/refund", "", asOperator, 200, "refunded")
 	l.want("POST", a+"/refund", "", asOperator, 200, "refunded")
 	l.want("POST", a+"/cancel", "", as("a"), 409, "wrong_state")
@@ -135,7 +135,7 @@ func TestAPaymentAfterTheDeadlineIsTooLateBeforeTheSweepToo(t *testing.T) {
 	if _, _, b := l.call("GET", "/api/payments", "", asOperator); json.Unmarshal([]byte(b), &list) != nil || len(list.Payments) != 1 || list.Payments[0].PaymentID != "p" || list.Next != "" {
 		t.Errorf("got %+v, want the one payment that is due back", list)
 	}
-	l.want("POST", "/api/payments/p/refund", "", as("a"), 401, "unauthorized")
+	l.want("POST", "/api/payments/p/refund", "", as("a"), 403, "forbidden")
 	l.want("POST", "/api/payments/p/refund", "", asOperator, 200, "refunded")
 	l.want("POST", "/api/payments/p/refund", "", asOperator, 200, "refunded")
 	l.want("POST", "/api/payments/q/refund", "", asOperator, 404, "not_found")
@@ -239,9 +239,9 @@ func TestDeadLettersAreListedReplayedAndDiscarded(t *testing.T) {
 	}
 
 	letter := func(id, do string) string { return "/api/dead-letters/" + url.PathEscape(id) + "/" + do }
-	l.want("GET", "/api/dead-letters", "", as("a"), 401, "unauthorized")
-	l.want("POST", letter("902", "replay"), "", as("b"), 401, "unauthorized")
-	l.want("POST", letter("902", "discard"), "", as("b"), 401, "unauthorized")
+	l.want("GET", "/api/dead-letters", "", as("a"), 403, "forbidden")
+	l.want("POST", letter("902", "replay"), "", as("b"), 403, "forbidden")
+	l.want("POST", letter("902", "discard"), "", as("b"), 403, "forbidden")
 	l.want("POST", letter("999", "replay"), "", asOperator, 404, "not_found")
 	l.want("POST", letter("\xff", "discard"), "", asOperator, 404, "not_found")
 	l.want("POST", letter("901", "replay"), "", asOperator, 409, "wrong_state")

@@ -24,8 +24,8 @@ func TestAnOperatorSeesTheLedgerAndWhatDrifts(t *testing.T) {
 	v := l.toPay("")
 	l.confirmed(v, "a")
 	lost := l.confirmed(v, "b")
-	l.want("GET", "/api/operator/ledger", "", as("a"), http.StatusUnauthorized, "unauthorized")
-	l.want("GET", "/api/operator/drift", "", as("a"), http.StatusUnauthorized, "unauthorized")
+	l.want("GET", "/api/operator/ledger", "", as("a"), http.StatusForbidden, "forbidden")
+	l.want("GET", "/api/operator/drift", "", as("a"), http.StatusForbidden, "forbidden")
 	l.want("GET", "/api/operator/ledger?limit=0", "", asOperator, http.StatusBadRequest, "invalid")
 
 	get := func(path string, into any) {

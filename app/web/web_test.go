@@ -232,7 +232,7 @@ func TestEveryRefusalHasItsCodeAndStatus(t *testing.T) {
 		{"a voucher id that overflows", "99999999999999999999", auth, 404, "not_found"},
 		{"a voucher id that is text", "tea", auth, 404, "not_found"},
 		{"nobody", open, "X: y", 401, "unauthorized"},
-		{"the operator does not buy", open, asOperator, 401, "unauthorized"},
+		{"the operator does not buy", open, asOperator, 403, "forbidden"},
 		{"a forged token", open, "Authorization: Bearer e30.e30", 401, "unauthorized"},
 		{"a user header that nobody trusts", open, "X-User-ID: alice", 401, "unauthorized"},
 	} {
