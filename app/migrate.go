@@ -43,7 +43,7 @@ func (f *flags) databases() []string {
 func migrations(ctx context.Context, url string) (_ []store.Migration, err error) {
 	st, err := store.OpenAsIs(ctx, url)
 	if err != nil {
-		return nil, err
+		return nil, away(err, "the database", "--db")
 	}
 	defer func() {
 		if cerr := st.Close(); err == nil && cerr != nil {
@@ -65,7 +65,8 @@ func pending(ms []store.Migration) (names []string) {
 func migrateUp(ctx context.Context, f *flags, stdout io.Writer) error {
 	for _, url := range f.databases() {
 		ms, err := migrations(ctx, url)
-		if err != nil {
+		fresh := errors.Is(err, store.ErrNoFile)
+		if err != nil && !fresh {
 			return err
 		}
 		st, err := store.Open(ctx, url)
@@ -75,8 +76,15 @@ func migrateUp(ctx context.Context, f *flags, stdout io.Writer) error {
 		if err := st.Close(); err != nil {
 			return fmt.Errorf("close the database: %w", err)
 		}
-		for _, name := range pending(ms) {
-			fmt.Fprintln(stdout, "applied "+name)
+		if fresh {
+			if ms, err = migrations(ctx, url); err != nil {
+				return err
+			}
+		}
+		for _, m := range ms {
+			if fresh || m.Applied.IsZero() {
+				fmt.Fprintln(stdout, "applied "+m.Name)
+			}
 		}
 		if _, err = fmt.Fprintf(stdout, "%s: the schema is up to date\n", store.Redact(url)); err != nil {
 			return fmt.Errorf("print: %w", err)
@@ -110,19 +118,16 @@ func migrateStatus(ctx context.Context, f *flags, stdout io.Writer) error {
 	return nil
 }
 
-// checkSchema is for a service that does not migrate: it refuses a database whose
-// schema is older than this build.
+// checkSchema is for who does not migrate: it refuses a database whose schema is
+// older than this build.
 func checkSchema(ctx context.Context, f *flags) error {
-	if f.operations.Migrate != "off" {
-		return nil
-	}
 	for _, url := range f.databases() {
 		ms, err := migrations(ctx, url)
 		if err != nil {
 			return err
 		}
 		if names := pending(ms); len(names) > 0 {
-			return fmt.Errorf("database %s lacks %s: run seckill migrate, or start with --migrate=auto", store.Redact(url), strings.Join(names, ", "))
+			return fmt.Errorf("database %s lacks %s: run seckill migrate, or start the service with --migrate=auto", store.Redact(url), strings.Join(names, ", "))
 		}
 	}
 	return nil

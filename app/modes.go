@@ -86,10 +86,26 @@ func (s *service) relay() *worker.Relay {
 	return &worker.Relay{Store: s.store, Gate: s.gate, Results: s.results, Log: s.log}
 }
 
-// openStore opens the database, or both.
-func openStore(ctx context.Context, f *flags) (*store.Store, error) {
-	if f.StockDB != "" {
-		return store.OpenTwo(ctx, f.DB, f.StockDB)
+// openStore opens the database, or both. Without migrate it leaves their schemas
+// as they are, and refuses those that are older than this build.
+func openStore(ctx context.Context, f *flags, migrate bool) (s *store.Store, err error) {
+	if !migrate {
+		if err := checkSchema(ctx, f); err != nil {
+			return nil, err
+		}
 	}
-	return store.Open(ctx, f.DB)
+	switch two := f.StockDB != ""; {
+	case two && migrate:
+		s, err = store.OpenTwo(ctx, f.DB, f.StockDB)
+	case two:
+		s, err = store.OpenTwoAsIs(ctx, f.DB, f.StockDB)
+	case migrate:
+		s, err = store.Open(ctx, f.DB)
+	default:
+		s, err = store.OpenAsIs(ctx, f.DB)
+	}
+	if err != nil {
+		return nil, away(err, "the database", "--db")
+	}
+	return s, nil
 }

@@ -62,7 +62,9 @@ func (o *operatorAdd) run(ctx context.Context, f *flags, stdin io.Reader, stdout
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(ctx, f.DB)
+	only := *f
+	only.StockDB = "" // accounts are beside the orders
+	s, err := openStore(ctx, &only, f.operations.Migrate != "off")
 	if err != nil {
 		return err
 	}

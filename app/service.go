@@ -98,16 +98,13 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 		return nil, fmt.Errorf("cannot serve on %s: %w", f.Listen, err)
 	}
 	if s.queue, err = backends.Open(ctx, name); err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
+		return nil, awayQueue(err, name)
 	}
 	if missing := missingPromise(s.queue.Capabilities()); missing != "" && f.Queue != "" && !f.AllowLossy {
 		return nil, fmt.Errorf("queue %s can lose orders: %s; choose another one, or accept that with --allow-lossy", store.Redact(f.Queue), missing)
 	}
 	s.backlog, _ = s.queue.(queue.Backlogger)
-	if err := checkSchema(ctx, f); err != nil {
-		return nil, err
-	}
-	if s.store, err = openStore(ctx, f); err != nil {
+	if s.store, err = openStore(ctx, f, f.operations.Migrate == "auto"); err != nil {
 		return nil, err
 	}
 	if err := s.beAlone(ctx); err != nil {
@@ -161,7 +158,7 @@ func openGate(ctx context.Context, redisURL string) (sale.Gate, error) {
 	}
 	g, err := admission.OpenRedis(ctx, redisURL)
 	if err != nil {
-		return nil, fmt.Errorf("admission: %w", err)
+		return nil, away(fmt.Errorf("admission: %w", err), "a Redis", "--redis")
 	}
 	return g, nil
 }

@@ -93,12 +93,12 @@ func (v *verifyCmd) run(ctx context.Context, f *flags, stdout, stderr io.Writer)
 func (s *service) openToLook(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if s.store, err = openStore(ctx, s.f); err != nil {
+	if s.store, err = openStore(ctx, s.f, false); err != nil {
 		return err
 	}
 	if s.f.Queue != "" {
 		if s.queue, err = backends.Open(ctx, s.f.Queue); err != nil {
-			return fmt.Errorf("queue: %w", err)
+			return awayQueue(err, s.f.Queue)
 		}
 		if s.queue.Capabilities().Shared {
 			s.backlog, _ = s.queue.(queue.Backlogger)

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,9 +35,24 @@ func TestVerifySaysWhatItWants(t *testing.T) {
 	wantVerify(t, 2, []string{"--wait=-1s"}, "--wait=-1s")
 	wantVerify(t, 2, []string{"is not an id"}, "12x")
 	wantVerify(t, 1, []string{"refused"}, "--db", "postgres://u:secret@127.0.0.1:1/x")
-	wantVerify(t, 1, []string{"refused"}, "--db", "sqlite:"+filepath.Join(t.TempDir(), "x.db"), "--redis", "redis://127.0.0.1:1/0")
-	wantVerify(t, 1, []string{"no such voucher"}, "--db", "sqlite:"+filepath.Join(t.TempDir(), "x.db"), "7")
-	wantVerify(t, 0, []string{"balanced: 0 vouchers"}, "--db", "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
+	db := filepath.Join(t.TempDir(), "x.db")
+	// A name that is mistyped must not be a sale that balances.
+	wantVerify(t, 1, []string{"there is no such file", "correct the path"}, "--db", "sqlite:"+db)
+	wantVerify(t, 1, []string{"there is no folder /nowhere"}, "--db", "sqlite:/nowhere/x.db")
+	// Who only looks changes no schema.
+	if err := os.WriteFile(db, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		wantVerify(t, 1, []string{"lacks 00001_sale.sql", "run seckill migrate"}, "--db", "sqlite:"+db)
+	}
+	if out, err := migrate(t, "--db", "sqlite:"+db); err != nil {
+		t.Fatalf("got %q, %v", out, err)
+	}
+	wantVerify(t, 1, []string{"refused", "--redis"}, "--db", "sqlite:"+db, "--redis", "redis://127.0.0.1:1/0")
+	wantVerify(t, 1, []string{"refused", "--queue (redis-streams alone"}, "--db", "sqlite:"+db, "--queue", "redis-streams")
+	wantVerify(t, 1, []string{"no such voucher"}, "--db", "sqlite:"+db, "7")
+	wantVerify(t, 0, []string{"balanced: 0 vouchers"}, "--db", "sqlite:"+db)
 }
 
 func TestVerifyLooksAtADatabaseWhoseGateItCannotSee(t *testing.T) {

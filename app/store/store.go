@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -40,7 +42,11 @@ const pool = 16
 // the schema up to date. Several instances may do so at once.
 func Open(ctx context.Context, rawURL string) (*Store, error) { return open(ctx, rawURL, true) }
 
-// OpenAsIs is Open that leaves the schema as it is; see Migrations.
+// ErrNoFile: there is no SQLite database of that name.
+var ErrNoFile = errors.New("there is no such file")
+
+// OpenAsIs is Open that leaves the schema as it is; see Migrations. It makes no
+// SQLite database: ErrNoFile where there is none.
 func OpenAsIs(ctx context.Context, rawURL string) (*Store, error) { return open(ctx, rawURL, false) }
 
 func open(ctx context.Context, rawURL string, migrate bool) (*Store, error) {
@@ -99,6 +105,12 @@ func openSQLite(ctx context.Context, path string, migrate bool) (*Store, error) 
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("database file: %w", err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("database file %s: there is no folder %s: make it, or correct the path", path, filepath.Dir(path))
+	}
+	if _, err := os.Stat(path); !migrate && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("database file %s: %w: correct the path, or have seckill migrate make it", path, ErrNoFile)
 	}
 	unlock, err := lockFile(path + ".lock")
 	if err != nil {

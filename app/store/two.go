@@ -71,14 +71,23 @@ type requestName struct {
 // instances must agree, and so must the vouchers that there are: each was made
 // with both.
 func OpenTwo(ctx context.Context, ordersURL, stockURL string) (*Store, error) {
+	return openTwo(ctx, ordersURL, stockURL, true)
+}
+
+// OpenTwoAsIs is OpenTwo that leaves both schemas as they are.
+func OpenTwoAsIs(ctx context.Context, ordersURL, stockURL string) (*Store, error) {
+	return openTwo(ctx, ordersURL, stockURL, false)
+}
+
+func openTwo(ctx context.Context, ordersURL, stockURL string, migrate bool) (*Store, error) {
 	if ordersURL == stockURL {
 		return nil, errors.New("the database of the stock is the one of the orders: give another one, or none")
 	}
-	s, err := Open(ctx, ordersURL)
+	s, err := open(ctx, ordersURL, migrate)
 	if err != nil {
 		return nil, err
 	}
-	if s.stock, err = Open(ctx, stockURL); err != nil {
+	if s.stock, err = open(ctx, stockURL, migrate); err != nil {
 		return nil, errors.Join(fmt.Errorf("the stock: %w", err), s.Close())
 	}
 	if err := s.knowsVouchers(ctx); err != nil {

@@ -2,8 +2,10 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -316,5 +318,30 @@ func TestTwoDatabasesMustBeTwoThatBelongTogether(t *testing.T) {
 	}
 	if _, err := store.OpenTwo(t.Context(), one, other); err == nil || !strings.Contains(err.Error(), v.ID.String()) {
 		t.Errorf("a voucher whose stock is beside the orders: got %v, want a refusal that names it", err)
+	}
+}
+
+func TestADatabaseIsOpenedAsItIs(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return "sqlite:" + filepath.Join(dir, name) }
+	for _, name := range []string{"orders.db", "stock.db"} {
+		if s, err := store.OpenAsIs(t.Context(), file(name)); !errors.Is(err, store.ErrNoFile) {
+			t.Errorf("%s: got %v, %v, want %v", name, s, err, store.ErrNoFile)
+		}
+		open(t, file(name))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "old.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := store.OpenTwoAsIs(t.Context(), file("orders.db"), file("old.db")); err == nil {
+		s.Close()
+		t.Error("got no error for a stock without tables, want one: nobody may make them here")
+	}
+	s, err := store.OpenTwoAsIs(t.Context(), file("orders.db"), file("stock.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

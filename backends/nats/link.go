@@ -51,6 +51,9 @@ func (q *stream) dial(ctx context.Context, purpose string) (*link, error) {
 	}()
 	select {
 	case d := <-done:
+		if errors.Is(d.err, nats.ErrNoServers) {
+			return nil, fmt.Errorf("nats: no server answers there: start one, or correct the URL: %w", d.err)
+		}
 		if d.err != nil {
 			return nil, fmt.Errorf("nats connect: %w", d.err)
 		}
