@@ -117,7 +117,9 @@ func Transient(err error) bool {
 		case "08", "40", "53", "55", "57", "58", "XX":
 			return true
 		}
-		return pg.Code == "25006" // read only: a standby, or a disk that is full
+		// Read only: a standby, or a disk that is full; and a transaction that stood
+		// still for too long.
+		return pg.Code == "25006" || pg.Code == "25P03"
 	}
 	var ne net.Error
 	var ce *pgconn.ConnectError

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -77,11 +78,44 @@ func openPostgres(ctx context.Context, rawURL string, migrate bool) (*Store, err
 		}
 		return nil, fmt.Errorf("the database URL: %w", err)
 	}
-	dsn := *u
-	if q := u.Query(); !q.Has("connect_timeout") {
-		q.Set("connect_timeout", "5")
-		dsn.RawQuery = q.Encode()
+	if migrate {
+		// A migration may work on a large table for longer than any statement of ours.
+		m, err := connect(ctx, u, rawURL, map[string]string{"statement_timeout": "0", "lock_timeout": "0"})
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(m.migrate(ctx), m.Close()); err != nil {
+			return nil, err
+		}
 	}
+	return connect(ctx, u, rawURL, nil)
+}
+
+// limits are what PostgreSQL bounds our sessions with, since whoever froze, or
+// lost its network, cannot be asked to let go of what it has locked. A wait for a
+// lock is longer than a forgotten transaction lasts, so that who waits for one
+// gets on. A parameter of the URL comes before these.
+func limits() map[string]string {
+	return map[string]string{
+		"connect_timeout":                     "5", // seconds; the client's own
+		"idle_in_transaction_session_timeout": "5s",
+		"lock_timeout":                        "10s",
+		"statement_timeout":                   "30s",
+	}
+}
+
+// connect opens a PostgreSQL with limits, other than those that are given instead.
+func connect(ctx context.Context, u *url.URL, rawURL string, instead map[string]string) (*Store, error) {
+	set := limits()
+	maps.Copy(set, instead)
+	q := u.Query()
+	for name, value := range set {
+		if !q.Has(name) {
+			q.Set(name, value)
+		}
+	}
+	dsn := *u
+	dsn.RawQuery = q.Encode()
 	db, err := gorm.Open(postgres.Open(dsn.String()), config())
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", Redact(rawURL), plain(err))
@@ -89,11 +123,6 @@ func openPostgres(ctx context.Context, rawURL string, migrate bool) (*Store, err
 	s := &Store{write: db, read: db, name: "postgres"}
 	if err := s.prepare(ctx, db, pool); err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s: %w", Redact(rawURL), err), s.Close())
-	}
-	if migrate {
-		if err := s.migrate(ctx); err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
 	}
 	return s, nil
 }
