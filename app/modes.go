@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"queuelab/app/admission"
 	"queuelab/app/sale"
@@ -20,8 +21,9 @@ const (
 // modeFlags choose the architecture. All instances of a sale must agree on it,
 // and a voucher keeps to the one that it was made with.
 type modeFlags struct {
-	Mode    string `enum:"queue,sync,queue-first" default:"queue" placeholder:"HOW" help:"How a click becomes an order: queue (the gate takes a unit, and a consumer writes the order), sync (no queue: one transaction in the request, under a lock of its buyer in --redis, else in this process) or queue-first (buyers queue up, and the consumer decides about the stock). All instances must agree."`
-	StockDB string `name:"stock-db" placeholder:"URL" help:"Another database for the stock: an order is then decided in three transactions, with an outbox and an inbox. Default: the stock is beside the orders. All instances must agree."`
+	Mode     string `enum:"queue,sync,queue-first" default:"queue" placeholder:"HOW" help:"How a click becomes an order: queue (the gate takes a unit, and a consumer writes the order), sync (no queue: one transaction in the request, under a lock of its buyer in --redis, else in this process) or queue-first (buyers queue up, and the consumer decides about the stock). All instances must agree."`
+	InFlight int64  `name:"max-in-flight" default:"10000" placeholder:"N" help:"With --mode=queue-first, how many orders of a voucher that is created without maxInFlight may wait for their decision; beyond that buyers are told to come again (503 with Retry-After). 0: any number, and then a rush fills the queue and Redis. In the other modes no more wait than there are units."`
+	StockDB  string `name:"stock-db" placeholder:"URL" help:"Another database for the stock: an order is then decided in three transactions, with an outbox and an inbox. Default: the stock is beside the orders. All instances must agree."`
 }
 
 func (f *flags) checkMode() error {
@@ -30,6 +32,8 @@ func (f *flags) checkMode() error {
 		return errors.New("--mode=sync has no queue: leave --queue out")
 	case f.Mode == modeSync && f.StockDB != "":
 		return errors.New("--mode=sync is one transaction, and --stock-db has it in two databases: leave one of them out")
+	case f.InFlight < 0 || f.InFlight > sale.MaxStock:
+		return fmt.Errorf("--max-in-flight=%d: want 0 to %d", f.InFlight, int64(sale.MaxStock))
 	case f.StockDB != "" && f.StockDB == f.DB:
 		return errors.New("--stock-db is the database of the orders: give another one, or leave it out")
 	}
@@ -67,6 +71,7 @@ func (s *service) stockless() error {
 func (s *service) seller(front *sale.Service) sale.Seller {
 	switch s.f.Mode {
 	case modeQueueFirst:
+		front.MaxInFlight = s.f.InFlight
 		return &sale.QueueFirst{Service: front}
 	case modeSync:
 		sync := &sale.Sync{Service: front, Store: s.store, Lock: &admission.MemoryLock{}}

@@ -173,6 +173,7 @@ func TestWaysOfSellingThatExcludeEachOtherAreOneSentence(t *testing.T) {
 		"sync with a queue":               {[]string{"--mode", "sync", "--queue", "memory"}, "has no queue"},
 		"sync over two databases":         {[]string{"--mode", "sync", "--stock-db", "sqlite:b.db"}, "one transaction"},
 		"one database twice":              {[]string{"--db", "sqlite:a.db", "--stock-db", "sqlite:a.db"}, "another one"},
+		"a line longer than any stock":    {[]string{"--mode", "queue-first", "--max-in-flight", "10000001"}, "0 to 10000000"},
 		"a way that nobody knows":         {[]string{"--mode", "later"}, "--mode"},
 		"a database that cannot be found": {[]string{"--db", "sqlite:" + filepath.Join(t.TempDir(), "a.db"), "--stock-db", "postgres://nobody@127.0.0.1:1/x"}, "the stock"},
 	} {
@@ -183,5 +184,25 @@ func TestWaysOfSellingThatExcludeEachOtherAreOneSentence(t *testing.T) {
 				t.Errorf("got %v, want a sentence with %q", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestALineIsBoundedByItself(t *testing.T) {
+	for _, tc := range []struct {
+		want string
+		args []string
+	}{
+		{`"maxInFlight":10000`, []string{"--mode", "queue-first"}},
+		{`"maxInFlight":7`, []string{"--mode", "queue-first", "--max-in-flight", "7"}},
+		{`"maxInFlight":0`, []string{"--mode", "queue-first", "--max-in-flight", "0"}},
+		{`"maxInFlight":0`, nil}, // no more wait there than there are units
+	} {
+		p := start(t, t.TempDir(), tc.args...)
+		d := newDoor(t, p.base, 5)
+		status, b, err := call(p.base, "GET", "/api/vouchers/"+d.voucher, "", "u")
+		if err != nil || status != 200 || !strings.Contains(string(b), tc.want) {
+			t.Errorf("%v: got %d %s, %v, want %s", tc.args, status, b, err, tc.want)
+		}
+		p.stop(t)
 	}
 }

@@ -85,6 +85,28 @@ func (p *synchronized) Publish(ctx context.Context, ms ...queue.Message) error {
 func TestNoMoreStandInTheLineThanTheVouchersBound(t *testing.T) {
 	const most = 10
 	s, _ := queueFirst(t, &synchronized{}, 1000, most)
+	s.MaxInFlight = 20 // of vouchers that have no bound
+	wantLine(t, s, most)
+}
+
+func TestNoMoreStandInTheLineThanTheServicesBoundWhereTheVoucherHasNone(t *testing.T) {
+	const most = 20
+	s, _ := queueFirst(t, &synchronized{}, 1000, 0)
+	s.MaxInFlight = most
+	now := time.Now()
+	var err error
+	if s.v, err = s.CreateVoucher(t.Context(), sale.Offer{Title: "tea", Stock: 1000, Begin: now, End: now.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if s.v.MaxInFlight != most {
+		t.Errorf("got a voucher with %d orders in flight at the most, want %d: all instances read it there", s.v.MaxInFlight, most)
+	}
+	wantLine(t, s, most)
+}
+
+// wantLine has many buyers click at once, of whom most find room.
+func wantLine(t *testing.T, s *shop, most int64) {
+	t.Helper()
 	var in, busy atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 200 {

@@ -18,8 +18,8 @@ const (
 // QueueFirst has buyers queue up first, and the consumer decide about the stock:
 // the gate, which holds none, only sees to it that a buyer stands in the line
 // once, within the sale window, and that no more stand in it than the voucher's
-// MaxInFlight. Both are checked in the step that joins the line, so that no two
-// can both be the last.
+// MaxInFlight, or the Service's where the voucher was made without one. Both are
+// checked in the step that joins the line, so that no two can both be the last.
 //
 // When the consumer has sold the last unit, the database says so to everybody:
 // at most ten looks a second for each voucher and instance, whatever the load.

@@ -1,6 +1,7 @@
 package sale
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ type Service struct {
 	Tracer   *trace.Tracer // nil: nobody traces
 	Seller   Seller        // nil: what the gate admits is queued, and decided by a consumer
 	Tallies  *Tallies      // nil: nobody counts
+	// MaxInFlight is that of a voucher that is made without one of its own; 0: no bound.
+	MaxInFlight int64
 }
 
 // admitTries bounds how often an admission without an answer is asked again,
@@ -53,7 +56,7 @@ func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
 	}
 	v := Voucher{ID: id, Title: o.Title, Stock: o.Stock, Left: o.Stock, PayValue: o.PayValue, ActualValue: o.ActualValue,
 		Begin: o.Begin.UTC(), End: o.End.UTC(), PayWithin: o.PayWithin,
-		PerUser: max(o.PerUser, 1), MaxInFlight: o.MaxInFlight, Signal: o.Start == BySignal, OpenAt: openAt, Created: time.Now().UTC()}
+		PerUser: max(o.PerUser, 1), MaxInFlight: cmp.Or(o.MaxInFlight, s.MaxInFlight), Signal: o.Start == BySignal, OpenAt: openAt, Created: time.Now().UTC()}
 	if err := s.Store.CreateVoucher(ctx, v); err != nil {
 		return Voucher{}, fmt.Errorf("create a voucher: %w", err)
 	}

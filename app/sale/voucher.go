@@ -17,6 +17,8 @@ const (
 	MaxPayWithin = 30 * 24 * time.Hour
 	// MaxPerUser is the most units that one buyer may be allowed.
 	MaxPerUser = 10
+	// MaxBuckets is the most parts that a voucher's stock may be in.
+	MaxBuckets = 64
 )
 
 // Offer is what an operator asks to sell.
@@ -28,8 +30,12 @@ type Offer struct {
 	Begin, End  time.Time
 	PayWithin   time.Duration // 0: no deadline
 	PerUser     int           // units that one buyer may have; 0: one
-	MaxInFlight int64         // orders that may wait for their decision at a time, beyond which buyers are told to come again; 0: no bound
-	Start       StartBy
+	MaxInFlight int64         // orders that may wait for their decision at a time, beyond which buyers are told to come again; 0: that of the Service
+	// Buckets is how many parts the stock is kept in, so that the clicks on a hot
+	// voucher are shared by the nodes of a Redis Cluster; 0: one. It is for the
+	// voucher's life. MaxInFlight is divided among them.
+	Buckets int
+	Start   StartBy
 	// OpenFrom and OpenTo, for a start by signal: it is given at a random moment
 	// between the two, or at OpenFrom where OpenTo is zero. Both zero: the operator
 	// gives it.
@@ -62,6 +68,10 @@ func (o Offer) Validate() error {
 		return invalid("perUser must be from 1 to 10")
 	case o.MaxInFlight < 0 || o.MaxInFlight > MaxStock:
 		return invalid("maxInFlight must be 0, for no bound, or from 1 to 10000000")
+	case o.Buckets < 0 || o.Buckets > MaxBuckets:
+		return invalid("buckets must be from 1 to 64")
+	case o.MaxInFlight > 0 && o.MaxInFlight < int64(o.Buckets):
+		return invalid("maxInFlight must be 0, for no bound, or at least as many as buckets: each bucket allows its part of it")
 	case !o.End.After(o.Begin):
 		return invalid("endTime must be after beginTime")
 	}

@@ -41,7 +41,8 @@ type voucherRequest struct {
 	BeginTime   time.Time `json:"beginTime"`
 	EndTime     time.Time `json:"endTime"`
 	PerUser     int       `json:"perUser"`     // units that one buyer may have; 0 is 1
-	MaxInFlight int64     `json:"maxInFlight"` // orders that may wait at a time; 0: no bound
+	MaxInFlight int64     `json:"maxInFlight"` // orders that may wait at a time; 0: the bound of the service, see --max-in-flight
+	Buckets     int       `json:"buckets"`     // parts of the stock at the gate; 0 is 1
 	// PayWithin is how long a confirmed order may stay unpaid; 0: no deadline.
 	PayWithin int64 `json:"payWithinSeconds"`
 	// Start is what opens the sale; with signal, beginTime is the earliest moment,
@@ -69,7 +70,7 @@ func (s *Server) createVoucher(c *fiber.Ctx) error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	v, err := s.o.Service.CreateVoucher(ctx, sale.Offer{Title: in.Title, Stock: in.Stock, PayValue: in.PayValue, ActualValue: in.ActualValue,
-		Begin: in.BeginTime, End: in.EndTime, PerUser: in.PerUser, MaxInFlight: in.MaxInFlight, PayWithin: seconds(in.PayWithin),
+		Begin: in.BeginTime, End: in.EndTime, PerUser: in.PerUser, MaxInFlight: in.MaxInFlight, Buckets: in.Buckets, PayWithin: seconds(in.PayWithin),
 		Start: in.Start, OpenFrom: in.OpenFrom, OpenTo: in.OpenTo})
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (s *Server) createVoucher(c *fiber.Ctx) error {
 func voucherOf(v sale.Voucher) voucherAnswer {
 	a := voucherAnswer{ID: v.ID, Left: v.Left, voucherRequest: voucherRequest{Title: v.Title, Stock: v.Stock,
 		PayValue: v.PayValue, ActualValue: v.ActualValue, BeginTime: v.Begin, EndTime: v.End,
-		PerUser: v.PerUser, MaxInFlight: v.MaxInFlight, PayWithin: int64(v.PayWithin / time.Second), Start: sale.ByClock}}
+		PerUser: v.PerUser, MaxInFlight: v.MaxInFlight, Buckets: max(v.Buckets, 1), PayWithin: int64(v.PayWithin / time.Second), Start: sale.ByClock}}
 	if v.Signal {
 		a.Start = sale.BySignal
 	}

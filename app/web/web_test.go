@@ -334,6 +334,21 @@ func TestAFullQueueIsBusyAndGivesTheUnitBack(t *testing.T) {
 	}
 }
 
+func TestALineThatIsFullSaysWhenToComeAgain(t *testing.T) {
+	l := newLab(t, "memory://orders", true)
+	l.srv.o.Service.MaxInFlight = 2
+	v := l.voucher(5, -time.Hour, time.Hour)
+	for i := range 4 {
+		status, h, body := l.buy(v, fmt.Sprintf("X-User-ID: %d", i))
+		switch {
+		case i < 2 && status != 202:
+			t.Errorf("buyer %d: got %d %s, want 202", i, status, body)
+		case i >= 2 && (status != 503 || code(t, body) != "busy" || h.Get("Retry-After") != "1"):
+			t.Errorf("buyer %d: got %d %s, Retry-After %q, want busy for a second", i, status, body, h.Get("Retry-After"))
+		}
+	}
+}
+
 func TestAnOrderIsReadByItsBuyerAndTheOperatorOnly(t *testing.T) {
 	l := newLab(t, "memory://orders", false)
 	v := l.voucher(1, -time.Hour, time.Hour)

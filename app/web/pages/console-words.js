@@ -11,7 +11,7 @@ const zh = {
   repairs: "本实例启动以来已修复", kill: "杀死一个消费进程", instance: "实例", health: "状态", role: "角色", started: "已运行", seen: "最近上报", version: "版本",
   fTitle: "标题", fStock: "库存", fPerUser: "每人限购", fPay: "售价", fValue: "面值", fBegin: "开始", fEnd: "结束", fStart: "开抢方式",
   byClock: "到开始时间自动开抢", bySignal: "由发令信号开抢", signalHint: "在两者之间随机；只填前者则为该时刻；都不填则由您点“立即开抢”。", fFrom: "从", fTo: "到",
-  fPayWithin: "付款时限（秒，0 为不限）", fMaxInFlight: "最多在途订单（0 为不限）", cancel: "取消", create: "创建",
+  fPayWithin: "付款时限（秒，0 为不限）", fMaxInFlight: "最多在途订单（0 为服务的默认值）", cancel: "取消", create: "创建",
   unknown: "未知", live: "实时", noAnswer: "自 {0} 起无响应", clicked: "点击", admitted: "准入", queued: "入队", committed: "落库", paid: "付款",
   share: "{1}的 {0}", perSecond: "{0}/秒", refused: "未准入：售罄 {0} · 已购 {1} · 繁忙 {2}", refusedUnknown: "未准入的原因未知",
   ready: "待取", delivered: "已取未确认", dead: "死信", noQueue: "此模式不用队列", doesNotTell: "此队列不提供深度", queueSilent: "队列无响应", notTold: "不提供",
