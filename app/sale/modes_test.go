@@ -82,26 +82,25 @@ func (p *synchronized) Publish(ctx context.Context, ms ...queue.Message) error {
 	return p.fakePublisher.Publish(ctx, ms...)
 }
 
-func TestNoMoreStandInTheLineThanTheVouchersBound(t *testing.T) {
-	const most = 10
-	s, _ := queueFirst(t, &synchronized{}, 1000, most)
-	s.MaxInFlight = 20 // of vouchers that have no bound
-	wantLine(t, s, most)
-}
-
-func TestNoMoreStandInTheLineThanTheServicesBoundWhereTheVoucherHasNone(t *testing.T) {
-	const most = 20
-	s, _ := queueFirst(t, &synchronized{}, 1000, 0)
-	s.MaxInFlight = most
-	now := time.Now()
-	var err error
-	if s.v, err = s.CreateVoucher(t.Context(), sale.Offer{Title: "tea", Stock: 1000, Begin: now, End: now.Add(time.Hour)}); err != nil {
-		t.Fatal(err)
+func TestNoMoreStandInTheLineThanItsBound(t *testing.T) {
+	for name, tc := range map[string]struct{ own, service, want int64 }{
+		"the voucher's comes first":                {own: 10, service: 20, want: 10},
+		"the service's where the voucher has none": {own: 0, service: 20, want: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := queueFirst(t, &synchronized{}, 1000, 0)
+			s.MaxInFlight = tc.service
+			now := time.Now()
+			var err error
+			if s.v, err = s.CreateVoucher(t.Context(), sale.Offer{Title: "tea", Stock: 1000, MaxInFlight: tc.own, Begin: now, End: now.Add(time.Hour)}); err != nil {
+				t.Fatal(err)
+			}
+			if s.v.MaxInFlight != tc.want {
+				t.Errorf("got a voucher with %d orders in flight at the most, want %d: all instances read it there", s.v.MaxInFlight, tc.want)
+			}
+			wantLine(t, s, tc.want)
+		})
 	}
-	if s.v.MaxInFlight != most {
-		t.Errorf("got a voucher with %d orders in flight at the most, want %d: all instances read it there", s.v.MaxInFlight, most)
-	}
-	wantLine(t, s, most)
 }
 
 // wantLine has many buyers click at once, of whom most find room.
