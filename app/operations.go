@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -32,7 +31,7 @@ type operations struct {
 	Instance    string     `placeholder:"NAME" help:"Name of this instance in logs and traces. Default: the host's name and the process's number."`
 	LogFormat   string     `enum:"auto,text,json" default:"auto" placeholder:"FORMAT" help:"text, json, or auto: text on a terminal, otherwise json."`
 	LogLevel    string     `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"The least that is logged; debug has each step of each order."`
-	Trace       string     `default:"off" placeholder:"WHERE" help:"Where OpenTelemetry spans go: off, stdout, or the end of a file, one JSON object per line."`
+	Trace       string     `default:"off" placeholder:"WHERE" help:"Where OpenTelemetry spans go: off, stdout or the end of a file, one JSON object per line, or a collector that takes OTLP over HTTP, such as http://127.0.0.1:4318; its headers are those of OTEL_EXPORTER_OTLP_HEADERS."`
 	TraceRatio  float64    `default:"1" placeholder:"SHARE" help:"The share of requests that are traced, 0 to 1."`
 }
 
@@ -49,8 +48,9 @@ func (o *operations) validate(queue, redis string) error {
 		return fmt.Errorf("--trace-ratio=%v: want 0 to 1", o.TraceRatio)
 	case o.Role != roleAll && inProcess(queue):
 		return fmt.Errorf("--role=%s: the memory queue lives in one process, so that process must do all; choose a queue that is shared, such as --queue redis-streams", o.Role)
-	case o.Trace == "":
-		return errors.New("--trace is empty: want off, stdout or a file")
+	}
+	if err := trace.Check(o.Trace); err != nil {
+		return fmt.Errorf("--trace: %w", err)
 	}
 	return nil
 }

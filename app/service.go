@@ -90,7 +90,7 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 	if err := s.refuse(queueURLDangers(name)...); err != nil {
 		return nil, err
 	}
-	if s.tracer, err = trace.Open(f.operations.Trace, f.TraceRatio, f.instance(), stdout); err != nil {
+	if s.tracer, err = trace.Open(f.operations.Trace, f.TraceRatio, f.instance(), stdout, s.log); err != nil {
 		return nil, err
 	}
 	// Before the rest, because a port that is taken most often means that we run already.

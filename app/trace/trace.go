@@ -1,5 +1,6 @@
 // Package trace follows an order's way over HTTP, the gate, the queue and the
-// database as spans of OpenTelemetry, written as one JSON object per line.
+// database as spans of OpenTelemetry, which are written as one JSON object per
+// line or sent to a collector.
 //
 // A nil *Tracer is the one that is off: it makes nothing, and each call of it is
 // a comparison. So nobody who is traced needs to ask whether he is.
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -22,7 +24,7 @@ import (
 	otel "go.opentelemetry.io/otel/trace"
 )
 
-// Where spans go besides a file of that name.
+// Where spans go besides a collector's URL and a file of that name.
 const (
 	Off    = "off"
 	Stdout = "stdout"
@@ -39,24 +41,36 @@ const (
 	Consumer = otel.SpanKindConsumer
 )
 
-// stopWait bounds how long the last spans may take to be written.
+// stopWait bounds how long the last spans may take to be written or sent.
 const stopWait = 3 * time.Second
 
 // Tracer makes spans until Close. Nil makes none.
 type Tracer struct {
-	provider *sdk.TracerProvider
-	tracer   otel.Tracer
-	file     io.Closer // nil: not ours
+	provider  *sdk.TracerProvider
+	tracer    otel.Tracer
+	file      io.Closer  // nil: not ours
+	collector *collector // nil: none
 }
 
 // Open writes the spans of that share of the traces, 0 to 1, to "stdout" or to
-// the end of a file; "off" or a share of 0 is nil. Whether a trace is sampled is
-// decided where it begins, and holds for all of it, in other instances as well.
-func Open(to string, share float64, instance string, stdout io.Writer) (*Tracer, error) {
+// the end of a file, or sends them to the collector that takes OTLP over HTTP at
+// a URL; "off" or a share of 0 is nil. Whether a trace is sampled is decided
+// where it begins, and holds for all of it, in other instances as well. Nil does
+// not promise that a collector is there: log is told when it takes nothing.
+func Open(to string, share float64, instance string, stdout io.Writer, log *slog.Logger) (*Tracer, error) {
 	if to == Off || to == "" || share <= 0 {
 		return nil, nil
 	}
 	t := &Tracer{}
+	if isURL(to) {
+		c, err := openCollector(to, log)
+		if err != nil {
+			return nil, fmt.Errorf("the collector of traces: %w", err)
+		}
+		t.collector = c
+		t.use(c.processor(), share, instance)
+		return t, nil
+	}
 	w := stdout
 	if to != Stdout {
 		// It names who bought what.
@@ -81,13 +95,17 @@ func (t *Tracer) use(p sdk.SpanProcessor, share float64, instance string) {
 	t.tracer = t.provider.Tracer("queuelab/app")
 }
 
-// Close writes what is not written yet.
+// Close writes or sends what is not yet; it takes no longer than 3 s.
 func (t *Tracer) Close() error {
 	if t == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopWait)
 	defer cancel()
+	if t.collector != nil {
+		defer time.AfterFunc(giveUp, t.collector.interrupt).Stop()
+		defer t.collector.account()
+	}
 	err := t.provider.Shutdown(ctx)
 	if t.file != nil {
 		err = errors.Join(err, t.file.Close())

@@ -34,7 +34,7 @@ func TestATracerThatIsOffDoesNothing(t *testing.T) {
 		if to == Stdout {
 			share = 0
 		}
-		tr, err := Open(to, share, "test", nil)
+		tr, err := Open(to, share, "test", nil, nil)
 		if tr != nil || err != nil {
 			t.Fatalf("%q: got %v, %v, want neither", to, tr, err)
 		}
@@ -113,7 +113,7 @@ func TestWhatIsNotSampledTakesNothingAlong(t *testing.T) {
 
 func TestSpansAreLinesOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "traces.jsonl")
-	tr, err := Open(path, 1, "test", nil)
+	tr, err := Open(path, 1, "test", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestSpansAreLinesOfAFile(t *testing.T) {
 	if want := "trace=" + ID(ctx); !strings.Contains(line.String(), want) {
 		t.Errorf("got log line %q, want %q in it", line.String(), want)
 	}
-	if _, err := Open(filepath.Join(path, "x"), 1, "test", nil); err == nil {
+	if _, err := Open(filepath.Join(path, "x"), 1, "test", nil, nil); err == nil {
 		t.Error("got no error for a file that cannot be")
 	}
 }
