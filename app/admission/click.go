@@ -34,9 +34,16 @@ func (g *Redis) Click(ctx context.Context, c sale.Click) (sale.Answer, error) {
 	if g.sold.says(c, now) {
 		return sale.Answer{Verdict: sale.SoldOut, FromMemory: true}, nil
 	}
+	b, err := g.bucket(ctx, c.Reservation)
+	if err != nil {
+		return sale.Answer{}, fmt.Errorf("admission: %w", err)
+	}
 	c.Nth = 0
 	for range clickTries {
-		a, err := g.line.ask(ctx, c)
+		a, err := g.line.ask(ctx, c, b)
+		if err == nil && a.Verdict == sale.SoldOut && b.of > 1 {
+			a, err = g.poor.ask(ctx, c, b)
+		}
 		if err != nil {
 			return sale.Answer{}, fmt.Errorf("admission: %w", err)
 		}
@@ -50,49 +57,48 @@ func (g *Redis) Click(ctx context.Context, c sale.Click) (sale.Answer, error) {
 	return sale.Answer{}, fmt.Errorf("admission: %d other clicks of buyer %s were faster", clickTries, c.UserID)
 }
 
-// send asks about many clicks in one round trip: one script call per voucher.
+func byBucket(a, b *asking) int {
+	return cmp.Or(cmp.Compare(a.bucket.voucher, b.bucket.voucher), cmp.Compare(a.bucket.n, b.bucket.n))
+}
+
+// send asks about many clicks in one round trip: one script call per bucket.
 func (g *Redis) send(batch []*asking) {
-	slices.SortStableFunc(batch, func(a, b *asking) int { return cmp.Compare(a.click.VoucherID, b.click.VoucherID) })
+	slices.SortStableFunc(batch, byBucket)
 	// No caller's context: the round trip is everybody's. The client's timeouts
 	// bound it.
 	ctx := context.Background()
+	var asks []asked
 	var calls []call
 	for len(batch) > 0 {
 		n := 1
-		for n < len(batch) && batch[n].click.VoucherID == batch[0].click.VoucherID {
+		for n < len(batch) && byBucket(batch[n], batch[0]) == 0 {
 			n++
 		}
-		calls = append(calls, g.call(ctx, batch[:n]))
+		a := g.admission(ctx, batch[:n])
+		asks, calls = append(asks, a), append(calls, a.call)
 		batch = batch[n:]
 	}
-	g.process(ctx, calls)
-	if missing := slices.DeleteFunc(slices.Clone(calls), func(c call) bool { return !redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") }); len(missing) > 0 {
-		if err := g.admit.Load(ctx, g.client).Err(); err == nil {
-			for i := range missing {
-				missing[i].cmd.SetErr(nil)
-			}
-			g.process(ctx, missing)
-		}
-	}
-	for _, c := range calls {
-		c.read()
+	_ = g.exec(ctx, calls...) // each has its own error
+	for _, a := range asks {
+		a.read()
 	}
 }
 
-// call is one run of the script.
-type call struct {
+// asked is one run of the admission script.
+type asked struct {
 	clicks []*asking
-	cmd    *redis.SliceCmd
+	call
 }
 
-func (g *Redis) call(ctx context.Context, clicks []*asking) call {
-	keys := g.keys(clicks[0].click.VoucherID)
+// admission asks about clicks of one bucket.
+func (g *Redis) admission(ctx context.Context, clicks []*asking) asked {
+	keys := g.keys(clicks[0].bucket)
 	command := ""
 	if g.enqueue != nil {
 		keys, command = append(keys, g.enqueue.Key), g.enqueue.Command
 	}
 	args := make([]any, 0, 5+len(keys)+5*len(clicks))
-	args = append(args, "evalsha", g.admit.Hash(), len(keys))
+	args = append(args, "evalsha", g.scripts.admit.Hash(), len(keys))
 	for _, k := range keys {
 		args = append(args, k)
 	}
@@ -109,25 +115,13 @@ func (g *Redis) call(ctx context.Context, clicks []*asking) call {
 		}
 	}
 	args = append(args, more...)
-	return call{clicks, redis.NewSliceCmd(ctx, args...)}
-}
-
-func (g *Redis) process(ctx context.Context, calls []call) {
-	if len(calls) == 1 {
-		_ = g.client.Process(ctx, calls[0].cmd) // the command has its error
-		return
-	}
-	pipe := g.client.Pipeline()
-	for _, c := range calls {
-		_ = pipe.Process(ctx, c.cmd) // only queues it
-	}
-	_, _ = pipe.Exec(ctx) // the first error of those that each command has
+	return asked{clicks, call{g.scripts.admit, redis.NewCmd(ctx, args...)}}
 }
 
 // read gives every click its own answer; one that makes no sense spoils no
 // other.
-func (c call) read() {
-	res, err := c.cmd.Result()
+func (c asked) read() {
+	res, err := c.Slice()
 	if err == nil && len(res) != 3*len(c.clicks) {
 		err = fmt.Errorf("%d values for %d clicks", len(res), len(c.clicks))
 	}

@@ -19,11 +19,15 @@ var ErrElsewhere = errors.New("the queue is not in the Redis and database that a
 //
 // It is ErrElsewhere, and changes nothing, if the queue is on another server.
 func (g *Redis) EnqueueInto(ctx context.Context, how *queue.ScriptEnqueue) error {
-	info, err := g.client.Info(ctx, "server").Result()
+	node, err := g.node(ctx, how.Key)
+	if err != nil {
+		return fmt.Errorf("find the Redis of the queue: %w", err)
+	}
+	info, err := node.Info(ctx, "server").Result()
 	if err != nil {
 		return fmt.Errorf("ask the Redis of admission its name: %w", err)
 	}
-	if server := fmt.Sprintf("%s/%d", infoField(info, "run_id"), g.client.Options().DB); server != how.Server {
+	if server := fmt.Sprintf("%s/%d", infoField(info, "run_id"), node.Options().DB); server != how.Server {
 		return fmt.Errorf("%w: %s and %s", ErrElsewhere, how.Server, server)
 	}
 	if infoField(info, "redis_mode") == "cluster" {

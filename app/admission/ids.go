@@ -34,7 +34,7 @@ const (
 // kept as well. A Redis that comes back without its counter repeats none, since
 // time has passed. It implements sale.IDs.
 type Counter struct {
-	client *redis.Client
+	client redis.UniversalClient
 	script *redis.Script
 	now    func() time.Time
 

@@ -29,6 +29,7 @@ type line struct {
 // asking is a click on its way.
 type asking struct {
 	click  sale.Click
+	bucket bucket
 	answer sale.Answer
 	err    error
 	done   chan struct{}
@@ -38,8 +39,8 @@ type asking struct {
 // ask returns once the click is answered or ctx ended; then it may have been
 // taken, if it was on its way already. What was not is never sent: after an
 // outage nobody is waiting for it any more.
-func (l *line) ask(ctx context.Context, c sale.Click) (sale.Answer, error) {
-	a := &asking{click: c, done: make(chan struct{})}
+func (l *line) ask(ctx context.Context, c sale.Click, b bucket) (sale.Answer, error) {
+	a := &asking{click: c, bucket: b, done: make(chan struct{})}
 	l.mu.Lock()
 	l.waiting = append(l.waiting, a)
 	start := !l.running

@@ -27,7 +27,7 @@ func TestAClickWhoseBuyerHasLeftIsNotSentAfterAnOutage(t *testing.T) {
 		<-back
 	}}
 	ask := func(ctx context.Context, order sale.ID) error {
-		_, err := l.ask(ctx, sale.Click{Reservation: sale.Reservation{OrderID: order}})
+		_, err := l.ask(ctx, sale.Click{Reservation: sale.Reservation{OrderID: order}}, bucket{})
 		return err
 	}
 	var wg sync.WaitGroup

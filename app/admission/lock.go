@@ -24,7 +24,7 @@ const unlockSource = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis
 // RedisLock is a lock that all instances share: seckill:lock:{NAME}, which holds
 // its owner's token until it is given back or ends.
 type RedisLock struct {
-	client *redis.Client
+	client redis.UniversalClient
 	unlock *redis.Script
 }
 

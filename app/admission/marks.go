@@ -14,40 +14,85 @@ import (
 
 // Settle implements sale.Gate.
 func (g *Redis) Settle(ctx context.Context, rs ...sale.Reservation) error {
-	args := map[sale.ID][]any{}
-	for _, r := range rs {
-		args[r.VoucherID] = append(args[r.VoucherID], field(r), r.OrderID.String())
+	in, err := g.byBucket(ctx, rs)
+	if err != nil || len(in) == 0 {
+		return err
 	}
-	for v, a := range args {
-		if err := g.settle.Run(ctx, g.client, g.keys(v), a...).Err(); err != nil {
+	var bs []bucket
+	var calls []call
+	for b, at := range in {
+		args := make([]any, 0, 2*len(at))
+		for _, i := range at {
+			args = append(args, field(rs[i]), rs[i].OrderID.String())
+		}
+		bs, calls = append(bs, b), append(calls, run(ctx, g.scripts.settle, g.keys(b), args...))
+	}
+	if err := g.exec(ctx, calls...); err != nil {
+		return fmt.Errorf("settle script: %w", err)
+	}
+	// A buyer without a unit in one bucket gets one of another, before it is sold.
+	uneven := map[sale.ID]int{}
+	for i, c := range calls {
+		if n, err := c.Int(); err != nil {
 			return fmt.Errorf("settle script: %w", err)
+		} else if n == lacking {
+			uneven[bs[i].voucher] = bs[i].of
+		}
+	}
+	for voucher, of := range uneven {
+		if _, err := g.even(ctx, buckets(voucher, of)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// Answers of scripts that change who holds what.
+const (
+	given   = 1 // the unit was given back
+	lacking = 2 // of settle.lua: more is held in this bucket than it has
+	kept    = 2 // of withdraw.lua: the order stands
+	owed    = 3 // as given, and buyers of another bucket have no unit
+)
+
 // Release implements sale.Gate.
 func (g *Redis) Release(ctx context.Context, r sale.Reservation) (bool, error) {
-	n, err := g.release.Run(ctx, g.client, g.keys(r.VoucherID), field(r), r.OrderID.String()).Int()
+	n, err := g.giveBack(ctx, g.scripts.release, r)
 	if err != nil {
 		return false, fmt.Errorf("release script: %w", err)
 	}
-	if n == 1 {
-		g.sold.forget(r.VoucherID)
-	}
-	return n == 1, nil
+	return n == given, nil
 }
 
 // Withdraw implements sale.Gate.
-func (g *Redis) Withdraw(ctx context.Context, r sale.Reservation) (kept bool, err error) {
-	n, err := g.withdraw.Run(ctx, g.client, g.keys(r.VoucherID), field(r), r.OrderID.String()).Int()
+func (g *Redis) Withdraw(ctx context.Context, r sale.Reservation) (bool, error) {
+	n, err := g.giveBack(ctx, g.scripts.withdraw, r)
 	if err != nil {
 		return false, fmt.Errorf("withdraw script: %w", err)
 	}
-	if n == 1 {
+	return n == kept, nil
+}
+
+func (g *Redis) giveBack(ctx context.Context, s *redis.Script, r sale.Reservation) (int, error) {
+	b, err := g.bucket(ctx, r)
+	if err != nil {
+		return 0, err
+	}
+	c := run(ctx, s, g.keys(b), field(r), r.OrderID.String())
+	if err := g.exec(ctx, c); err != nil {
+		return 0, err
+	}
+	n, err := c.Int()
+	if n == owed {
+		// It is done, whatever comes of this: the next who gives back or clicks in vain
+		// has it evened out too.
+		_, _ = g.even(ctx, buckets(b.voucher, b.of))
+		n = given
+	}
+	if n == given {
 		g.sold.forget(r.VoucherID)
 	}
-	return n == 2, nil
+	return n, err
 }
 
 // Find implements sale.Gate.
@@ -55,10 +100,18 @@ func (g *Redis) Find(ctx context.Context, order sale.ID, vouchers ...sale.ID) (s
 	if len(vouchers) == 0 {
 		return sale.Reservation{}, false, nil
 	}
-	got := make([]*redis.StringCmd, len(vouchers))
+	var in []bucket // whose it is nobody says
+	for _, v := range vouchers {
+		bs, err := g.buckets(ctx, v)
+		if err != nil {
+			return sale.Reservation{}, false, err
+		}
+		in = append(in, bs...)
+	}
+	got := make([]*redis.StringCmd, len(in))
 	_, err := g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, v := range vouchers {
-			got[i] = p.HGet(ctx, g.key(v, "marks"), order.String())
+		for i, b := range in {
+			got[i] = p.HGet(ctx, g.key(b, "marks"), order.String())
 		}
 		return nil
 	})
@@ -82,31 +135,47 @@ func (g *Redis) Find(ctx context.Context, order sale.ID, vouchers ...sale.ID) (s
 
 // Stale implements sale.Gate.
 func (g *Redis) Stale(ctx context.Context, voucher sale.ID, age time.Duration, limit int) ([]sale.Reservation, error) {
-	bodies, err := g.stale.Run(ctx, g.client, g.keys(voucher)[2:4], age.Milliseconds(), limit).StringSlice()
+	bs, err := g.buckets(ctx, voucher)
 	if err != nil {
-		return nil, fmt.Errorf("stale script: %w", err)
+		return nil, err
 	}
-	rs := make([]sale.Reservation, 0, len(bodies))
+	var rs []sale.Reservation
 	var errs error
-	for _, b := range bodies {
-		r, err := sale.DecodeReservation([]byte(b))
-		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("mark of voucher %s: %w", voucher, err))
-			continue
+	seen := 0
+	for _, b := range bs {
+		if seen >= limit {
+			break
 		}
-		rs = append(rs, r)
+		// One after the other: what is returned is not due again for a while.
+		bodies, err := g.scripts.stale.Run(ctx, g.client, g.keys(b)[2:4], age.Milliseconds(), limit-seen).StringSlice()
+		if err != nil {
+			errs = errors.Join(errs, fmt.Errorf("stale script: %w", err))
+			break
+		}
+		seen += len(bodies)
+		for _, body := range bodies {
+			r, err := sale.DecodeReservation([]byte(body))
+			if err != nil {
+				errs = errors.Join(errs, fmt.Errorf("mark of voucher %s: %w", voucher, err))
+				continue
+			}
+			rs = append(rs, r)
+		}
 	}
 	return rs, errs
 }
 
 // Restore implements sale.Gate.
 func (g *Redis) Restore(ctx context.Context, rs ...sale.Reservation) error {
-	if len(rs) == 0 {
-		return nil
+	in, err := g.byBucket(ctx, rs)
+	if err != nil || len(in) == 0 {
+		return err
 	}
-	_, err := g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, r := range rs {
-			p.HSetNX(ctx, g.key(r.VoucherID, "buyers"), field(r), r.OrderID.String())
+	_, err = g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for b, at := range in {
+			for _, i := range at {
+				p.HSetNX(ctx, g.key(b, "buyers"), field(rs[i]), rs[i].OrderID.String())
+			}
 		}
 		return nil
 	})

@@ -74,24 +74,31 @@ func (p *places) position(r sale.Reservation, take func() ([]sale.ID, error)) (i
 // Position implements sale.Positioner.
 func (g *Redis) Position(ctx context.Context, r sale.Reservation) (int64, error) {
 	return g.places.position(r, func() ([]sale.ID, error) {
+		bs, err := g.buckets(ctx, r.VoucherID)
+		if err != nil {
+			return nil, err
+		}
 		var orders []sale.ID
-		for cursor := uint64(0); ; {
-			// The index has the same orders as the marks, without the bodies.
-			entries, next, err := g.client.ZScan(ctx, g.key(r.VoucherID, "due"), cursor, "", linePage).Result()
-			if err != nil {
-				return nil, fmt.Errorf("read the line of voucher %s: %w", r.VoucherID, err)
-			}
-			for i := 0; i < len(entries); i += 2 { // each with its score
-				id, err := sale.ParseID(entries[i])
+		for _, b := range bs {
+			for cursor := uint64(0); ; {
+				// The index has the same orders as the marks, without the bodies.
+				entries, next, err := g.client.ZScan(ctx, g.key(b, "due"), cursor, "", linePage).Result()
 				if err != nil {
 					return nil, fmt.Errorf("read the line of voucher %s: %w", r.VoucherID, err)
 				}
-				orders = append(orders, id)
-			}
-			if cursor = next; cursor == 0 {
-				return orders, nil
+				for i := 0; i < len(entries); i += 2 { // each with its score
+					id, err := sale.ParseID(entries[i])
+					if err != nil {
+						return nil, fmt.Errorf("read the line of voucher %s: %w", r.VoucherID, err)
+					}
+					orders = append(orders, id)
+				}
+				if cursor = next; cursor == 0 {
+					break
+				}
 			}
 		}
+		return orders, nil
 	})
 }
 

@@ -1,7 +1,8 @@
--- Gives one unit back, once: only while this very order holds it.
+-- Gives one unit back, once: only while this very order holds it. Returns 1 if it
+-- did, and 3 if it did and buyers of another bucket have no unit.
 -- KEYS: sale, buyers, marks, due, keys.  ARGV: buyer's field, order.
 local holder = redis.call('HGET', KEYS[2], ARGV[1])
-local sold = redis.call('HMGET', KEYS[1], 'stock', 'units')
+local sold = redis.call('HMGET', KEYS[1], 'stock', 'units', 'owed')
 redis.call('HDEL', KEYS[3], ARGV[2])
 redis.call('ZREM', KEYS[4], ARGV[2])
 redis.call('HDEL', KEYS[5], ARGV[2])
@@ -15,4 +16,4 @@ if stock and units then
   stock = math.min(stock + 1, math.max(0, units - redis.call('HLEN', KEYS[2])))
   redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock))
 end
-return 1
+return sold[3] and 3 or 1

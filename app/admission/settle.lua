@@ -1,5 +1,6 @@
 -- Clears the marks of orders that are in the database, and has their buyers
 -- hold them: a Redis that lost its keys was loaded before they were committed.
+-- Returns 2 if more is held in this bucket than it has.
 -- KEYS: sale, buyers, marks, due.  ARGV: buyer's field, order, and so on.
 local missed = false
 for i = 1, #ARGV, 2 do
@@ -10,10 +11,9 @@ for i = 1, #ARGV, 2 do
     missed = true
   end
 end
-if not missed then return 0 end
 local sold = redis.call('HMGET', KEYS[1], 'stock', 'units')
 local stock, units = tonumber(sold[1] or ''), tonumber(sold[2] or '')
-if not (stock and units) then return 1 end
-local most = math.max(0, units - redis.call('HLEN', KEYS[2]))
-if stock > most then redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', most)) end
-return 1
+if not (stock and units) then return 0 end
+local most = units - redis.call('HLEN', KEYS[2])
+if missed and stock > math.max(0, most) then redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', math.max(0, most))) end
+return most < 0 and 2 or 0

@@ -2,17 +2,10 @@ package admission
 
 import (
 	"context"
-	_ "embed"
-	"errors"
 	"fmt"
-
-	"github.com/redis/go-redis/v9"
 
 	"queuelab/app/sale"
 )
-
-//go:embed start.lua
-var startSource string
 
 var (
 	_ sale.Opener = (*Redis)(nil)
@@ -21,25 +14,20 @@ var (
 
 // Open implements sale.Opener, in one round trip.
 func (g *Redis) Open(ctx context.Context, starts ...sale.Signal) error {
-	script := redis.NewScript(startSource)
-	run := func() error {
-		_, err := g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for _, s := range starts {
-				script.EvalSha(ctx, p, []string{g.key(s.Voucher, "sale")}, s.Opened.UnixMilli())
-			}
-			return nil
-		})
-		return err
-	}
-	err := run()
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		if lerr := script.Load(ctx, g.client).Err(); lerr != nil {
-			err = errors.Join(err, lerr)
-		} else {
-			err = run()
+	var calls []call
+	for _, s := range starts {
+		bs, err := g.buckets(ctx, s.Voucher)
+		if err != nil {
+			return err
+		}
+		for _, b := range bs {
+			calls = append(calls, run(ctx, g.scripts.start, g.keys(b)[:1], s.Opened.UnixMilli()))
 		}
 	}
-	if err != nil {
+	if len(calls) == 0 {
+		return nil
+	}
+	if err := g.exec(ctx, calls...); err != nil {
 		return fmt.Errorf("start script: %w", err)
 	}
 	return nil

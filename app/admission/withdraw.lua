@@ -1,11 +1,11 @@
 -- Release for an order whose publish was rejected. Returns 1 if the unit was
--- given back; 2, and nothing is changed, if a rescan took the order up
+-- given back, and 3 as release.lua; 2, and nothing is changed, if a rescan took the order up
 -- meanwhile, as the index then says another time than the mark; 0 otherwise.
 -- KEYS: sale, buyers, marks, due, keys.  ARGV: buyer's field, order.
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 0 end
 local set = string.match(redis.call('HGET', KEYS[3], ARGV[2]) or '', '^(%d+)|')
 if not set or tonumber(redis.call('ZSCORE', KEYS[4], ARGV[2]) or '') ~= tonumber(set) then return 2 end
-local sold = redis.call('HMGET', KEYS[1], 'stock', 'units')
+local sold = redis.call('HMGET', KEYS[1], 'stock', 'units', 'owed')
 redis.call('HDEL', KEYS[3], ARGV[2])
 redis.call('ZREM', KEYS[4], ARGV[2])
 redis.call('HDEL', KEYS[5], ARGV[2])
@@ -16,4 +16,4 @@ if stock and units then
   stock = math.min(stock + 1, math.max(0, units - redis.call('HLEN', KEYS[2])))
   redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock))
 end
-return 1
+return sold[3] and 3 or 1

@@ -53,7 +53,7 @@ func (o *LocalOnce) First(_ context.Context, nonce string, ttl time.Duration) (b
 }
 
 // SharedOnce is for instances over the same Redis.
-type SharedOnce struct{ Client *redis.Client }
+type SharedOnce struct{ Client redis.UniversalClient }
 
 // First implements Once.
 func (o *SharedOnce) First(ctx context.Context, nonce string, ttl time.Duration) (bool, error) {

@@ -21,7 +21,7 @@ const sharedTimeout = 250 * time.Millisecond
 // answer each instance limits by itself, since a limit must not end the sale.
 type Shared struct {
 	local  *Local
-	client *redis.Client
+	client redis.UniversalClient
 	script *redis.Script
 	prefix string
 	log    *slog.Logger
@@ -29,7 +29,7 @@ type Shared struct {
 }
 
 // NewShared makes a limiter; limits of different names do not meet.
-func NewShared(local *Local, client *redis.Client, name string, log *slog.Logger) *Shared {
+func NewShared(local *Local, client redis.UniversalClient, name string, log *slog.Logger) *Shared {
 	return &Shared{local: local, client: client, script: redis.NewScript(limitSource), prefix: "seckill:limit:" + name + ":", log: log}
 }
 

@@ -27,6 +27,7 @@ type Voucher struct {
 	PayWithin   time.Duration // a confirmed order not paid by then is cancelled; 0: no deadline
 	PerUser     int           // units that one buyer may have
 	MaxInFlight int64         // orders that may wait for their decision at a time; 0: no bound
+	Buckets     int           // parts of the stock that the gate keeps apart; never changed, and 0 is one
 	Signal      bool          // the sale opens by a signal (see Starter), at Begin at the earliest
 	OpenAt      time.Time     // when the signal is due; zero: when the operator gives it
 	Opened      time.Time     // when it was given; zero: not yet

@@ -56,7 +56,7 @@ func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
 	}
 	v := Voucher{ID: id, Title: o.Title, Stock: o.Stock, Left: o.Stock, PayValue: o.PayValue, ActualValue: o.ActualValue,
 		Begin: o.Begin.UTC(), End: o.End.UTC(), PayWithin: o.PayWithin,
-		PerUser: max(o.PerUser, 1), MaxInFlight: cmp.Or(o.MaxInFlight, s.MaxInFlight), Signal: o.Start == BySignal, OpenAt: openAt, Created: time.Now().UTC()}
+		PerUser: max(o.PerUser, 1), MaxInFlight: cmp.Or(o.MaxInFlight, s.MaxInFlight), Buckets: max(o.Buckets, 1), Signal: o.Start == BySignal, OpenAt: openAt, Created: time.Now().UTC()}
 	if err := s.Store.CreateVoucher(ctx, v); err != nil {
 		return Voucher{}, fmt.Errorf("create a voucher: %w", err)
 	}

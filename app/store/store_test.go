@@ -74,7 +74,7 @@ func both(t *testing.T, test func(t *testing.T, rawURL string)) {
 func voucher(t *testing.T, s *store.Store, stock int64) sale.Voucher {
 	t.Helper()
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	v := sale.Voucher{ID: id(), Title: "茶 'n\" tea", Stock: stock, Left: stock, PayValue: 1, ActualValue: 2, Begin: now, End: now.Add(time.Hour), Created: now, PerUser: 1}
+	v := sale.Voucher{ID: id(), Title: "茶 'n\" tea", Stock: stock, Left: stock, PayValue: 1, ActualValue: 2, Begin: now, End: now.Add(time.Hour), Created: now, PerUser: 1, Buckets: 16}
 	if err := s.CreateVoucher(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}

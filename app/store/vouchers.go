@@ -24,6 +24,7 @@ type voucherRow struct {
 	PayWithinMS int64 `gorm:"column:pay_within_ms"`
 	PerUser     int64
 	MaxInFlight int64
+	Buckets     int64
 	StartBy     string
 	OpenAtMS    int64 `gorm:"column:open_at_ms"`
 	OpenedMS    int64 `gorm:"column:opened_ms"`
@@ -35,7 +36,7 @@ func (voucherRow) TableName() string { return "vouchers" }
 func (r voucherRow) voucher() sale.Voucher {
 	return sale.Voucher{ID: sale.ID(r.ID), Title: r.Title, Stock: r.Stock, Left: r.StockLeft, PayValue: r.PayValue, ActualValue: r.ActualValue,
 		Begin: time.UnixMilli(r.BeginMS).UTC(), End: time.UnixMilli(r.EndMS).UTC(),
-		PayWithin: time.Duration(r.PayWithinMS) * time.Millisecond, PerUser: int(r.PerUser), MaxInFlight: r.MaxInFlight,
+		PayWithin: time.Duration(r.PayWithinMS) * time.Millisecond, PerUser: int(r.PerUser), MaxInFlight: r.MaxInFlight, Buckets: int(r.Buckets),
 		Signal: r.StartBy == startedBy(true), OpenAt: moment(r.OpenAtMS), Opened: moment(r.OpenedMS), Created: time.UnixMilli(r.CreatedMS).UTC()}
 }
 
@@ -50,7 +51,7 @@ func (s *Store) CreateVoucher(ctx context.Context, v sale.Voucher) error {
 	}
 	return s.write.WithContext(ctx).Create(&voucherRow{ID: int64(v.ID), Title: v.Title, Stock: v.Stock, StockLeft: v.Left,
 		PayValue: v.PayValue, ActualValue: v.ActualValue, BeginMS: v.Begin.UnixMilli(), EndMS: v.End.UnixMilli(), PayWithinMS: v.PayWithin.Milliseconds(),
-		PerUser: int64(max(v.PerUser, 1)), MaxInFlight: v.MaxInFlight,
+		PerUser: int64(max(v.PerUser, 1)), MaxInFlight: v.MaxInFlight, Buckets: int64(max(v.Buckets, 1)),
 		StartBy: startedBy(v.Signal), OpenAtMS: millis(v.OpenAt), OpenedMS: millis(v.Opened), CreatedMS: v.Created.UnixMilli()}).Error
 }
 
