@@ -25,7 +25,7 @@ type flags struct {
 	Listen          string `default:"127.0.0.1:8080" help:"Address to serve on; port 0 is a free one, printed at the start. Default: 127.0.0.1:8080." placeholder:"HOST:PORT"`
 	Queue           string `placeholder:"NAME|URL" help:"Queue between click and order: memory, redis-streams, rabbitmq, kafka or another name (an unknown one lists them all), or a URL with its settings. Default: memory."`
 	DB              string `name:"db" default:"sqlite:seckill.db" placeholder:"URL" help:"Database: postgres://USER:PASSWORD@HOST/NAME or sqlite:PATH. Default: sqlite:seckill.db."`
-	Redis           string `placeholder:"URL" help:"Redis for admission, such as redis://127.0.0.1:6379/0. Default: admission in this process, which other instances do not share."`
+	Redis           string `placeholder:"URL" help:"Redis for admission, such as redis://127.0.0.1:6379/0, or a Redis Cluster: redis+cluster://127.0.0.1:7001,127.0.0.1:7002. Default: admission in this process, which other instances do not share."`
 	OperatorToken   string `placeholder:"TOKEN" help:"Bearer token for creating vouchers. Default: made up and printed."`
 	AllowLossy      bool   `help:"Accept a queue that can lose orders."`
 	TrustUserHeader bool   `help:"Take the buyer's name from X-User-ID, without a login. For load tests; only while listening on loopback."`

@@ -113,7 +113,7 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 	if s.lease, err = sale.TakeLease(ctx, s.store, f.WorkerID); err != nil {
 		return nil, err
 	}
-	if s.gate, err = openGate(ctx, f.Redis); err != nil {
+	if s.gate, err = openGate(ctx, f.Redis, s.store); err != nil {
 		return nil, err
 	}
 	if err := s.check(ctx); err != nil {
@@ -152,7 +152,7 @@ func (s *service) beAlone(ctx context.Context) (err error) {
 	return err
 }
 
-func openGate(ctx context.Context, redisURL string) (sale.Gate, error) {
+func openGate(ctx context.Context, redisURL string, db *store.Store) (sale.Gate, error) {
 	if redisURL == "" {
 		return admission.NewMemory(nil), nil
 	}
@@ -160,6 +160,10 @@ func openGate(ctx context.Context, redisURL string) (sale.Gate, error) {
 	if err != nil {
 		return nil, away(fmt.Errorf("admission: %w", err), "a Redis", "--redis")
 	}
+	g.AskBuckets(func(ctx context.Context, voucher sale.ID) (int, error) {
+		v, err := db.Voucher(ctx, voucher)
+		return v.Buckets, err
+	})
 	return g, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"queuelab/app/sale"
 	"queuelab/app/store"
@@ -21,10 +22,16 @@ type signals struct {
 }
 
 // startChannel is where signals go that nobody has asked to go elsewhere: a
-// channel of the Redis of admission.
+// channel of the Redis of admission. In a cluster every node hears every channel,
+// so that of the first one does.
 func startChannel(redisURL string) string {
 	u, err := url.Parse(redisURL)
-	if err != nil || u.Scheme != "redis" {
+	switch {
+	case err != nil:
+		return ""
+	case u.Scheme == "redis+cluster":
+		u.Host, _, _ = strings.Cut(u.Host, ",")
+	case u.Scheme != "redis":
 		return ""
 	}
 	u.Scheme, u.RawQuery = "redis+pubsub", "queue=seckill-start"

@@ -107,7 +107,7 @@ func (s *service) openToLook(ctx context.Context) (err error) {
 	if s.f.Redis == "" || s.f.Mode != modeQueue { // without stock there is nothing to compare
 		return nil
 	}
-	if s.gate, err = openGate(ctx, s.f.Redis); err != nil || s.queue == nil {
+	if s.gate, err = openGate(ctx, s.f.Redis, s.store); err != nil || s.queue == nil {
 		return err
 	}
 	return s.enqueueInScript(ctx) // it decides the names of the gate's keys
