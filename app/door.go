@@ -97,6 +97,9 @@ func (s *service) newDoor() (*door.Door, error) {
 	d := &door.Door{Sessions: &door.Sessions{Keys: keys, TTL: tokenTTL}, Proxies: proxies}
 	if f.Login == "password" {
 		d.Accounts, d.Passwords = s.store, door.NewPasswords()
+		if f.Role != roleWorker { // it reads no tokens
+			d.Sessions.Changes = &door.Changes{Accounts: s.store, Within: tokenTTL, Log: s.log}
+		}
 	}
 	for _, l := range []struct {
 		into       *door.Limiter

@@ -134,3 +134,32 @@ func TestAnOperatorIsAddedWithAPasswordFromStandardInput(t *testing.T) {
 		}
 	}
 }
+
+func TestAnotherPasswordEndsTheTokensAtARunningService(t *testing.T) {
+	dir := t.TempDir()
+	p := startWith(t, dir, "--operator-token", operatorToken, "--limit-user", "off")
+	tokens := map[string]string{}
+	for _, name := range []string{"ann", "bob"} {
+		status, a := post(t, p.base+"/api/register", `{"user":"`+name+`","password":"correct horse"}`)
+		if status != 201 {
+			t.Fatalf("got %d %v, want 201", status, a)
+		}
+		tokens[name] = "Authorization: Bearer " + a["token"].(string)
+	}
+	ask := func(name string) int {
+		status, _ := post(t, p.base+"/api/orders/1/cancel", "", tokens[name])
+		return status
+	}
+	if status := ask("ann"); status != 404 {
+		t.Fatalf("got %d, want 404: her token is good", status)
+	}
+	c := operatorAdd{Name: "ann"}
+	if err := c.run(t.Context(), &flags{DB: "sqlite:" + filepath.Join(dir, "seckill.db")}, strings.NewReader("another horse\n"), io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the token of before is refused", func() bool { return ask("ann") == 401 })
+	if status := ask("bob"); status != 404 {
+		t.Errorf("got %d for somebody else, want 404", status)
+	}
+	p.stop(t)
+}

@@ -33,7 +33,7 @@ type operatorAdd struct {
 
 // Help is what kong shows beneath the flags.
 func (operatorAdd) Help() string {
-	return `The password comes from the environment (SECKILL_OPERATOR_PASSWORD), or else from standard input: asked for at a terminal, or its first line. A buyer's account of that name becomes an operator's. Tokens that were handed out before are good until they expire, after a day.
+	return `The password comes from the environment (SECKILL_OPERATOR_PASSWORD), or else from standard input: asked for at a terminal, or its first line. A buyer's account of that name becomes an operator's. Tokens that were handed out to that name before are refused within 5 seconds, by every instance that the database answers.
 
 Examples:
 

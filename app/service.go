@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"queuelab/app/admission"
+	"queuelab/app/door"
 	"queuelab/app/fleet"
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
@@ -56,6 +57,7 @@ type service struct {
 	worker  *worker.Worker
 	web     *web.Server
 
+	changes *door.Changes // nil: there are no accounts
 	tallies *sale.Tallies
 	pulse   *fleet.Pulse
 	lab     *lab // nil: this is none
@@ -136,7 +138,13 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 			return nil, fmt.Errorf("queue: %w", err)
 		}
 	}
-	return s, s.wire()
+	if err := s.wire(); err != nil {
+		return nil, err
+	}
+	if s.changes != nil {
+		err = s.changes.Look(ctx)
+	}
+	return s, err
 }
 
 // beAlone refuses to share a sale whose queue other instances cannot see.
@@ -220,6 +228,7 @@ func (s *service) wire() error {
 	if err != nil {
 		return err
 	}
+	s.changes = d.Sessions.Changes
 	ids, err := s.ids()
 	if err != nil {
 		return err
@@ -314,6 +323,9 @@ func (s *service) serve(ctx context.Context) error {
 		wg.Go(func() { s.sweep.Run(background) })
 	}
 	s.tell(background, &wg)
+	if s.changes != nil {
+		wg.Go(func() { s.changes.Run(background) })
+	}
 	if s.between != nil {
 		wg.Go(func() { s.between.Run(background) })
 	}

@@ -60,10 +60,13 @@ type Accounts interface {
 	// AddAccount fails with ErrTaken where the name is somebody's.
 	AddAccount(ctx context.Context, a Account) error
 	// PutAccount adds an account, or gives the one of that name another password
-	// and role.
+	// and role: then its tokens of before are refused, see Changes.
 	PutAccount(ctx context.Context, a Account) error
 	// Account fails with ErrNoAccount where there is none.
 	Account(ctx context.Context, user string) (Account, error)
+	// ChangedAccounts lists those that were put less than within ago, by the
+	// database's clock.
+	ChangedAccounts(ctx context.Context, within time.Duration) ([]Account, error)
 }
 
 // Door is what a server has of all this; what is nil is off.

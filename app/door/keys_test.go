@@ -75,7 +75,7 @@ func TestAFormerKeyIsBelievedAndSignsNothing(t *testing.T) {
 func TestASessionSaysWhoAsWhatAndUntilWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Sessions{Keys: keysOf(t, 1), TTL: time.Minute}
-		token, issued := s.Issue("alice", Operator)
+		token, issued := s.Issue(Account{User: "alice", Role: Operator})
 		got, err := s.Read(token)
 		if err != nil || got.User != "alice" || got.Role != Operator || !got.Expires.Equal(issued.Expires) {
 			t.Errorf("got %+v, %v, want %+v", got, err, issued)
@@ -84,7 +84,7 @@ func TestASessionSaysWhoAsWhatAndUntilWhen(t *testing.T) {
 		if _, err := s.Read(token); !errors.Is(err, ErrExpired) {
 			t.Errorf("got %v a minute later, want %v", err, ErrExpired)
 		}
-		for _, said := range []string{"", "buyer", "king 99999999999 alice", "buyer 99999999999 a b", "buyer soon alice", "buyer 99999999999 "} {
+		for _, said := range []string{"", "buyer", "king 99999999999 stamp alice", "buyer 99999999999 stamp a b", "buyer soon stamp alice", "buyer 99999999999 stamp ", "buyer 99999999999 alice"} {
 			if n, err := s.Read(s.Keys.Seal(useSession, said)); !errors.Is(err, ErrToken) {
 				t.Errorf("got %+v, %v of %q, want %v", n, err, said, ErrToken)
 			}
@@ -96,7 +96,7 @@ func TestAPurchaseTokenIsForOneBuyerOneVoucherAndAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Paths{Keys: keysOf(t, 1), TTL: time.Minute}
 		token, _ := p.Issue("alice", 7)
-		session, _ := (&Sessions{Keys: p.Keys, TTL: time.Hour}).Issue("alice", Buyer)
+		session, _ := (&Sessions{Keys: p.Keys, TTL: time.Hour}).Issue(Account{User: "alice", Role: Buyer})
 		for _, tc := range []struct {
 			name, token, user string
 			voucher           sale.ID
@@ -123,10 +123,10 @@ func TestAPurchaseTokenIsForOneBuyerOneVoucherAndAMinute(t *testing.T) {
 func FuzzTokens(f *testing.F) {
 	k := keysOf(f, 1)
 	s, p := &Sessions{Keys: k, TTL: time.Hour}, &Paths{Keys: k, TTL: time.Hour}
-	session, _ := s.Issue("alice", Buyer)
+	session, _ := s.Issue(Account{User: "alice", Role: Buyer})
 	path, _ := p.Issue("alice", 7)
 	f.Add(session, "")
-	f.Add(path, "buyer 99999999999 alice")
+	f.Add(path, "buyer 99999999999 stamp alice")
 	f.Add("..", "7 99999999999999 alice")
 	f.Add("a.b.c", " ")
 	f.Fuzz(func(t *testing.T, token, said string) {

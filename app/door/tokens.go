@@ -9,8 +9,12 @@ import (
 	"queuelab/app/sale"
 )
 
-// ErrExpired says that a token was ours, and that its time is over.
-var ErrExpired = errors.New("the token has expired")
+var (
+	// ErrExpired says that a token was ours, and that its time is over.
+	ErrExpired = errors.New("the token has expired")
+	// ErrChanged says that a token is of an account as it was before.
+	ErrChanged = errors.New("the password or the role of the account was changed since")
+)
 
 // Session is somebody who has logged in.
 type Session struct {
@@ -20,28 +24,32 @@ type Session struct {
 }
 
 // Sessions are bearer tokens. Nothing is kept of them, so one is good until it
-// expires, whatever becomes of its account.
+// expires, or until its account changes.
 type Sessions struct {
 	Keys *Keys
 	TTL  time.Duration
+	// Changes are those of the accounts; nil: there are no accounts, or a token
+	// outlives their changes.
+	Changes *Changes
 }
 
-const useSession = "session"
+const useSession = "session2" // the first one knew nothing of changes
 
-// Issue makes a token.
-func (s *Sessions) Issue(user string, role Role) (string, Session) {
-	n := Session{User: user, Role: role, Expires: time.Now().Add(s.TTL).Truncate(time.Second)}
-	return s.Keys.Seal(useSession, string(role)+" "+strconv.FormatInt(n.Expires.Unix(), 10)+" "+user), n
+// Issue makes a token for an account as it is now.
+func (s *Sessions) Issue(a Account) (string, Session) {
+	n := Session{User: a.User, Role: a.Role, Expires: time.Now().Add(s.TTL).Truncate(time.Second)}
+	return s.Keys.Seal(useSession, string(a.Role)+" "+strconv.FormatInt(n.Expires.Unix(), 10)+" "+a.Stamp()+" "+a.User), n
 }
 
-// Read tells whose a token is; ErrToken or ErrExpired otherwise.
+// Read tells whose a token is; ErrToken, ErrExpired or ErrChanged otherwise.
 func (s *Sessions) Read(token string) (Session, error) {
 	said, err := s.Keys.Open(useSession, token)
 	if err != nil {
 		return Session{}, err
 	}
 	role, rest, _ := strings.Cut(said, " ")
-	until, user, _ := strings.Cut(rest, " ")
+	until, rest, _ := strings.Cut(rest, " ")
+	stamp, user, _ := strings.Cut(rest, " ")
 	expires, err := strconv.ParseInt(until, 10, 64)
 	if err != nil || !Role(role).Known() || sale.CheckUser(user) != nil {
 		return Session{}, ErrToken
@@ -49,6 +57,9 @@ func (s *Sessions) Read(token string) (Session, error) {
 	n := Session{User: user, Role: Role(role), Expires: time.Unix(expires, 0)}
 	if !time.Now().Before(n.Expires) {
 		return Session{}, ErrExpired
+	}
+	if !s.Changes.stands(user, stamp) {
+		return Session{}, ErrChanged
 	}
 	return n, nil
 }

@@ -40,8 +40,8 @@ func (c *counted) OrdersOf(_ context.Context, user string, _ []sale.ID, _ int) (
 	return os, nil
 }
 
-// queueFirst is a shop whose gate holds no stock; most bounds its line.
-func queueFirst(t *testing.T, p queue.Publisher, stock, most int64) (*shop, *counted) {
+// queueFirst is a shop whose gate holds no stock.
+func queueFirst(t *testing.T, p queue.Publisher, stock int64) (*shop, *counted) {
 	t.Helper()
 	s := newShop(t, p)
 	c := &counted{rows: s.store}
@@ -52,14 +52,14 @@ func queueFirst(t *testing.T, p queue.Publisher, stock, most int64) (*shop, *cou
 	})
 	now := time.Now()
 	var err error
-	if s.v, err = s.CreateVoucher(t.Context(), sale.Offer{Title: "tea", Stock: stock, MaxInFlight: most, Begin: now, End: now.Add(time.Hour)}); err != nil {
+	if s.v, err = s.CreateVoucher(t.Context(), sale.Offer{Title: "tea", Stock: stock, Begin: now, End: now.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	return s, c
 }
 
 func TestBuyersQueueUpWithoutStockAtTheGate(t *testing.T) {
-	s, _ := queueFirst(t, &fakePublisher{}, 2, 0)
+	s, _ := queueFirst(t, &fakePublisher{}, 2)
 	for i := range 10 {
 		if _, err := s.Buy(t.Context(), fmt.Sprint("u", i), s.v.ID); err != nil {
 			t.Fatalf("buyer %d of 10 for 2 units: got %v, want a place in the line", i, err)
@@ -88,7 +88,7 @@ func TestNoMoreStandInTheLineThanItsBound(t *testing.T) {
 		"the service's where the voucher has none": {own: 0, service: 20, want: 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := queueFirst(t, &synchronized{}, 1000, 0)
+			s, _ := queueFirst(t, &synchronized{}, 1000)
 			s.MaxInFlight = tc.service
 			now := time.Now()
 			var err error
@@ -131,7 +131,7 @@ func TestAtSellOutClicksAreRefusedWithoutJoiningTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(30 * 365 * 24 * time.Hour) // a synctest begins in 2000, where no id can be made
 		pub := &fakePublisher{}
-		s, c := queueFirst(t, pub, 1, 0)
+		s, c := queueFirst(t, pub, 1)
 		order, err := s.Buy(t.Context(), "first", s.v.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -167,7 +167,7 @@ func TestAtSellOutClicksAreRefusedWithoutJoiningTheLine(t *testing.T) {
 }
 
 func TestADatabaseThatIsAwayDoesNotEndTheLine(t *testing.T) {
-	s, c := queueFirst(t, &fakePublisher{}, 5, 0)
+	s, c := queueFirst(t, &fakePublisher{}, 5)
 	c.away.Store(true)
 	if _, err := s.Buy(t.Context(), "u", s.v.ID); err != nil {
 		t.Errorf("got %v, want a place in the line", err)

@@ -63,3 +63,28 @@ func TestANameIsOneAccount(t *testing.T) {
 		}
 	})
 }
+
+func TestChangedAccountsAreThoseThatWerePutLately(t *testing.T) {
+	both(t, func(t *testing.T, rawURL string) {
+		s := open(t, rawURL)
+		for _, name := range []string{"alice", "bob"} {
+			if err := s.AddAccount(t.Context(), door.Account{User: name, Hash: "old", Role: door.Buyer}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if as, err := s.ChangedAccounts(t.Context(), time.Hour); err != nil || len(as) != 0 {
+			t.Errorf("got %+v, %v, want none: nobody was changed since they came", as, err)
+		}
+		if err := s.PutAccount(t.Context(), door.Account{User: "alice", Hash: "new", Role: door.Operator}); err != nil {
+			t.Fatal(err)
+		}
+		as, err := s.ChangedAccounts(t.Context(), time.Hour)
+		if err != nil || len(as) != 1 || as[0].User != "alice" || as[0].Hash != "new" || as[0].Role != door.Operator {
+			t.Errorf("got %+v, %v, want alice as she is now", as, err)
+		}
+		eventually(t, "a change is forgotten", func() bool {
+			as, err := s.ChangedAccounts(t.Context(), time.Millisecond)
+			return err == nil && len(as) == 0
+		})
+	})
+}

@@ -99,9 +99,9 @@ type loginAnswer struct {
 }
 
 // welcome answers with a token.
-func (s *Server) welcome(c *fiber.Ctx, status int, user string, role door.Role) error {
-	token, n := s.o.Door.Sessions.Issue(user, role)
-	return c.Status(status).JSON(loginAnswer{Token: token, User: user, Role: role, ExpiresAt: n.Expires.UTC()})
+func (s *Server) welcome(c *fiber.Ctx, status int, a door.Account) error {
+	token, n := s.o.Door.Sessions.Issue(a)
+	return c.Status(status).JSON(loginAnswer{Token: token, User: a.User, Role: a.Role, ExpiresAt: n.Expires.UTC()})
 }
 
 // credentials reads who wants to come in.
@@ -139,14 +139,15 @@ func (s *Server) register(c *fiber.Ctx) error {
 	if err != nil {
 		return crowded(err)
 	}
-	err = d.Accounts.AddAccount(ctx, door.Account{User: in.User, Hash: hash, Role: door.Buyer, Created: time.Now()})
+	a := door.Account{User: in.User, Hash: hash, Role: door.Buyer, Created: time.Now()}
+	err = d.Accounts.AddAccount(ctx, a)
 	if errors.Is(err, door.ErrTaken) {
 		return failure(fiber.StatusConflict, "name_taken", "the name is taken: choose another one, or log in")
 	}
 	if err != nil {
 		return err
 	}
-	return s.welcome(c, fiber.StatusCreated, in.User, door.Buyer)
+	return s.welcome(c, fiber.StatusCreated, a)
 }
 
 // login never tells whether a name is anybody's: the limits, the work and the
@@ -158,7 +159,7 @@ func (s *Server) login(c *fiber.Ctx) error {
 		return err
 	}
 	if d.Accounts == nil {
-		return s.welcome(c, fiber.StatusOK, in.User, door.Buyer)
+		return s.welcome(c, fiber.StatusOK, door.Account{User: in.User, Role: door.Buyer})
 	}
 	if in.Password == "" || len(in.Password) > door.MaxPassword {
 		return failure(fiber.StatusBadRequest, "invalid", "password is missing, or longer than 128 bytes")
@@ -175,7 +176,7 @@ func (s *Server) login(c *fiber.Ctx) error {
 	began := time.Now()
 	ctx, cancel := timed()
 	defer cancel()
-	role, ok, err := s.prove(ctx, in)
+	a, ok, err := s.prove(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -183,16 +184,16 @@ func (s *Server) login(c *fiber.Ctx) error {
 		time.Sleep(loginPause - time.Since(began))
 		return failure(fiber.StatusUnauthorized, "wrong_login", "the name or the password is wrong")
 	}
-	return s.welcome(c, fiber.StatusOK, in.User, role)
+	return s.welcome(c, fiber.StatusOK, a)
 }
 
-func (s *Server) prove(ctx context.Context, in loginRequest) (door.Role, bool, error) {
+func (s *Server) prove(ctx context.Context, in loginRequest) (door.Account, bool, error) {
 	a, err := s.o.Door.Accounts.Account(ctx, in.User)
 	if err != nil && !errors.Is(err, door.ErrNoAccount) {
-		return "", false, err
+		return a, false, err
 	}
 	ok, err := s.o.Door.Passwords.Verify(ctx, a.Hash, in.Password)
-	return a.Role, ok, crowded(err)
+	return a, ok, crowded(err)
 }
 
 type sessionAnswer struct {

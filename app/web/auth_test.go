@@ -1,6 +1,7 @@
 package web
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,7 +19,10 @@ func doorLab(t testing.TB, trust bool, set func(l *lab, d *door.Door)) *lab {
 	return l
 }
 
-func withPasswords(l *lab, d *door.Door) { d.Accounts, d.Passwords = l.store, door.NewPasswords() }
+func withPasswords(l *lab, d *door.Door) {
+	d.Accounts, d.Passwords = l.store, door.NewPasswords()
+	d.Sessions.Changes = &door.Changes{Accounts: l.store, Within: time.Hour, Log: slog.New(slog.DiscardHandler)}
+}
 
 func bearing(token string) string { return "Authorization: Bearer " + token }
 
@@ -36,6 +40,9 @@ func (l *lab) operatorAccount(name string) string {
 		l.t.Fatal(err)
 	}
 	if err := l.store.PutAccount(l.t.Context(), door.Account{User: name, Hash: hash, Role: door.Operator, Created: time.Now()}); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.srv.o.Door.Sessions.Changes.Look(l.t.Context()); err != nil {
 		l.t.Fatal(err)
 	}
 	status, _, body := l.enter("/api/login", name, "correct horse")
@@ -202,8 +209,14 @@ func TestAnOperatorsAccountOperatesAndDoesNotBuy(t *testing.T) {
 	if status, _, body := l.call("GET", "/api/orders/"+order, "", ann); status != 200 {
 		t.Errorf("got %d %s, want the operator to see every order", status, body)
 	}
-	// Another password, and the old one is of no use.
+	// Another password, and neither the old one nor its token is of use.
 	l.operatorAccount("alice")
+	if status, _, body := l.call("GET", "/api/orders/"+order, "", alice); status != 401 || code(t, body) != "unauthorized" || !strings.Contains(body, "log in again") {
+		t.Errorf("got %d %s with the token of before, want 401 unauthorized and what to do", status, body)
+	}
+	if status, _, body := l.call("GET", "/api/orders/"+order, "", ann); status != 200 {
+		t.Errorf("got %d %s, want other tokens to go on", status, body)
+	}
 	if status, _, body := l.enter("/api/login", "alice", "another horse"); status != 401 {
 		t.Errorf("got %d %s, want 401", status, body)
 	}
