@@ -54,12 +54,12 @@ func TestAFlagComesBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 func TestWhatIsPrintedIsAConfigurationWithoutSecrets(t *testing.T) {
 	const word = "hidden-from-everybody-who-looks-at-it"
 	args := []string{"--operator-token", word, "--token-key", word, "--token-key-old", word, "--db", "postgres://u:" + word + "@h/x",
-		"--redis", "redis://:" + word + "@h/0", "--queue", "amqp://u:" + word + "@h/?queue=q"}
+		"--redis", "redis://:" + word + "@h/0", "--queue", "amqp://u:" + word + "@h/?queue=q", "--trace", "http://u:" + word + "@h:4318"}
 	var out bytes.Buffer
 	if err := run(t.Context(), append(args, "--print-config"), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(out.String(), word) || strings.Count(out.String(), "xxxxx") != 6 {
+	if strings.Contains(out.String(), word) || strings.Count(out.String(), "xxxxx") != 7 {
 		t.Errorf("got %s, want six secrets left out", out.String())
 	}
 	var plain strings.Builder

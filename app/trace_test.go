@@ -2,12 +2,22 @@ package main
 
 import (
 	"bufio"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	spans "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 // span is one line of the file of traces.
@@ -74,15 +84,20 @@ func wantOneTree(t *testing.T, spans []span) (names []string) {
 // that the click began.
 func buyTraced(t *testing.T, args ...string) []string {
 	t.Helper()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "traces.jsonl")
-	p := start(t, dir, append(args, "--trace", path, "--log-level", "debug")...)
+	path := filepath.Join(t.TempDir(), "traces.jsonl")
+	return buyTracedAt(t, path, func() map[string][]span { return readTraces(t, path) }, args...)
+}
+
+// buyTracedAt is buyTraced for any place; traces is what is there at the end.
+func buyTracedAt(t *testing.T, to string, traces func() map[string][]span, args ...string) []string {
+	t.Helper()
+	p := start(t, t.TempDir(), append(args, "--trace", to, "--log-level", "debug")...)
 	d := newDoor(t, p.base, 1)
 	d.rush(1)
 	wantConfirmed(t, d.results(), 1)
 	p.stop(t) // writes what is not written yet
 	var found [][]span
-	for _, spans := range readTraces(t, path) {
+	for _, spans := range traces() {
 		if slices.ContainsFunc(spans, func(s span) bool { return s.Name == "POST /api/vouchers/:id/orders" }) {
 			found = append(found, spans)
 		}
@@ -117,6 +132,60 @@ func TestOneClickIsOneTrace(t *testing.T) {
 func TestOneClickIsOneTraceWhereAScriptQueues(t *testing.T) {
 	_, args := streams(t)
 	wantSteps(t, buyTraced(t, args...), "admission", "decide", "transaction")
+}
+
+func TestOneClickIsOneTraceAtACollector(t *testing.T) {
+	var mu sync.Mutex
+	traces := map[string][]span{}
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		b, err := io.ReadAll(r.Body)
+		var sent spans.ExportTraceServiceRequest
+		if err := errors.Join(err, proto.Unmarshal(b, &sent)); err != nil {
+			t.Error(err)
+		}
+		for _, rs := range sent.ResourceSpans {
+			for _, ss := range rs.ScopeSpans {
+				for _, s := range ss.Spans {
+					got := span{Name: s.Name}
+					got.SpanContext.TraceID, got.SpanContext.SpanID = hex.EncodeToString(s.TraceId), hex.EncodeToString(s.SpanId)
+					if got.Parent.SpanID = noSpan; len(s.ParentSpanId) > 0 {
+						got.Parent.SpanID = hex.EncodeToString(s.ParentSpanId)
+					}
+					traces[got.SpanContext.TraceID] = append(traces[got.SpanContext.TraceID], got)
+				}
+			}
+		}
+	}))
+	t.Cleanup(collector.Close)
+	got := buyTracedAt(t, collector.URL, func() map[string][]span { return traces })
+	wantSteps(t, got, "admission", "publish", "decide", "transaction")
+}
+
+func TestACollectorThatIsAwayCostsSpansAndOneLine(t *testing.T) {
+	for name, there := range map[string]bool{"nobody listens": false, "it never answers": true} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !there {
+				l.Close()
+			}
+			defer l.Close()
+			p := start(t, t.TempDir(), "--trace", "http://ann:hidden@"+l.Addr().String())
+			d := newDoor(t, p.base, 20)
+			d.rush(20)
+			wantConfirmed(t, d.results(), 20)
+			p.stop(t)
+			for line, want := range map[string]int{"does not take spans": 1, "has not confirmed every span": 1, "hidden": 0} {
+				if got := strings.Count(p.stderr.String(), line); got != want {
+					t.Errorf("got %d times %q in %s, want %d", got, line, p.stderr, want)
+				}
+			}
+		})
+	}
 }
 
 func TestAShareOfNoneTracesNothing(t *testing.T) {
