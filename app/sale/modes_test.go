@@ -83,16 +83,17 @@ func (p *synchronized) Publish(ctx context.Context, ms ...queue.Message) error {
 }
 
 func TestNoMoreStandInTheLineThanItsBound(t *testing.T) {
-	for name, tc := range map[string]struct{ own, service, want int64 }{
+	for name, tc := range map[string]struct{ own, service, buckets, want int64 }{
 		"the voucher's comes first":                {own: 10, service: 20, want: 10},
 		"the service's where the voucher has none": {own: 0, service: 20, want: 20},
+		"as many as there are buckets":             {own: 0, service: 20, buckets: 30, want: 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := queueFirst(t, &synchronized{}, 1000)
 			s.MaxInFlight = tc.service
 			now := time.Now()
 			var err error
-			if s.v, err = s.CreateVoucher(t.Context(), sale.Offer{Title: "tea", Stock: 1000, MaxInFlight: tc.own, Begin: now, End: now.Add(time.Hour)}); err != nil {
+			if s.v, err = s.CreateVoucher(t.Context(), sale.Offer{Title: "tea", Stock: 1000, MaxInFlight: tc.own, Buckets: int(tc.buckets), Begin: now, End: now.Add(time.Hour)}); err != nil {
 				t.Fatal(err)
 			}
 			if s.v.MaxInFlight != tc.want {

@@ -1,7 +1,6 @@
 package sale
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +55,7 @@ func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
 	}
 	v := Voucher{ID: id, Title: o.Title, Stock: o.Stock, Left: o.Stock, PayValue: o.PayValue, ActualValue: o.ActualValue,
 		Begin: o.Begin.UTC(), End: o.End.UTC(), PayWithin: o.PayWithin,
-		PerUser: max(o.PerUser, 1), MaxInFlight: cmp.Or(o.MaxInFlight, s.MaxInFlight), Buckets: max(o.Buckets, 1), Signal: o.Start == BySignal, OpenAt: openAt, Created: time.Now().UTC()}
+		PerUser: max(o.PerUser, 1), MaxInFlight: s.inFlight(o), Buckets: max(o.Buckets, 1), Signal: o.Start == BySignal, OpenAt: openAt, Created: time.Now().UTC()}
 	if err := s.Store.CreateVoucher(ctx, v); err != nil {
 		return Voucher{}, fmt.Errorf("create a voucher: %w", err)
 	}
@@ -66,6 +65,15 @@ func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
 		s.Log.Warn("the gate was not opened yet", "voucher", v.ID, "error", err)
 	}
 	return v, nil
+}
+
+// inFlight is how many orders of an offer may wait at a time. Each bucket allows
+// its part, so that the bound is at least as many as there are.
+func (s *Service) inFlight(o Offer) int64 {
+	if o.MaxInFlight > 0 || s.MaxInFlight == 0 {
+		return o.MaxInFlight
+	}
+	return max(s.MaxInFlight, int64(o.Buckets))
 }
 
 // Buy is BuyOnce without a key.
