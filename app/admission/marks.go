@@ -52,7 +52,6 @@ const (
 	given   = 1 // the unit was given back
 	lacking = 2 // of settle.lua: more is held in this bucket than it has
 	kept    = 2 // of withdraw.lua: the order stands
-	owed    = 3 // as given, and buyers of another bucket have no unit
 )
 
 // Release implements sale.Gate.
@@ -73,7 +72,7 @@ func (g *Redis) Withdraw(ctx context.Context, r sale.Reservation) (bool, error) 
 	return n == kept, nil
 }
 
-func (g *Redis) giveBack(ctx context.Context, s *redis.Script, r sale.Reservation) (int, error) {
+func (g *Redis) giveBack(ctx context.Context, s *redis.Script, r sale.Reservation) (int64, error) {
 	b, err := g.bucket(ctx, r)
 	if err != nil {
 		return 0, err
@@ -82,17 +81,22 @@ func (g *Redis) giveBack(ctx context.Context, s *redis.Script, r sale.Reservatio
 	if err := g.exec(ctx, c); err != nil {
 		return 0, err
 	}
-	n, err := c.Int()
-	if n == owed {
-		// It is done, whatever comes of this: the next who gives back or clicks in vain
-		// has it evened out too.
-		_, _ = g.even(ctx, buckets(b.voucher, b.of))
-		n = given
+	got, err := c.Int64Slice()
+	if err == nil && len(got) != 2 {
+		err = fmt.Errorf("%w: %v", errAnswer, got)
 	}
-	if n == given {
+	if err != nil {
+		return 0, err
+	}
+	if got[0] == given {
 		g.sold.forget(r.VoucherID)
 	}
-	return n, err
+	if got[1] == 1 {
+		if _, err := g.even(ctx, buckets(b.voucher, b.of)); err != nil {
+			return 0, err
+		}
+	}
+	return got[0], nil
 }
 
 // Find implements sale.Gate.
@@ -142,7 +146,9 @@ func (g *Redis) Stale(ctx context.Context, voucher sale.ID, age time.Duration, l
 	var rs []sale.Reservation
 	var errs error
 	seen := 0
-	for _, b := range bs {
+	// Each time another bucket first, as one may have more than are asked for.
+	first := int(g.turn.Add(1)) % len(bs)
+	for _, b := range append(bs[first:len(bs):len(bs)], bs[:first]...) {
 		if seen >= limit {
 			break
 		}

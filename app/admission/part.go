@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,10 +24,14 @@ type part struct {
 }
 
 // note is a move that is under way, or that nobody has forgotten yet.
-type note struct{ seq, n int64 }
+type note struct{ seq, n, sale int64 } // sale: how many of n are for sale
 
 // lacks is how many buyers have no unit.
 func (p part) lacks() int64 { return max(0, p.buyers-p.units) }
+
+// spare are units that are neither held nor for sale: the database knows whose
+// they are.
+func (p part) spare() int64 { return max(0, p.units-p.buyers-p.left) }
 
 // parts are the buckets of a voucher, each at a moment of its own.
 type parts []part
@@ -35,6 +40,7 @@ type parts []part
 type move struct {
 	from, to int
 	note
+	spare  bool // they are wanted of those that are not for sale
 	landed bool // it was accepted, and is to be forgotten
 }
 
@@ -106,11 +112,12 @@ func readPart(v any) (p part, err error) {
 			p.owed = true
 		default:
 			if to, ok := strings.CutPrefix(name, "out:"); ok {
-				seq, n, _ := strings.Cut(value, "|")
+				seq, rest, _ := strings.Cut(value, "|")
+				n, sale, _ := strings.Cut(rest, "|")
 				if p.out == nil {
 					p.out = map[int]note{}
 				}
-				p.out[int(number(to, 32))] = note{number(seq, 64), number(n, 64)}
+				p.out[int(number(to, 32))] = note{number(seq, 64), number(n, 64), number(sale, 64)}
 			} else if from, ok := strings.CutPrefix(name, "in:"); ok {
 				if p.in == nil {
 					p.in = map[int]int64{}
@@ -149,26 +156,28 @@ func (ps parts) moves() (ms []move) {
 	for from, p := range ps {
 		for to, n := range p.out {
 			if to >= 0 && to < len(ps) {
-				ms = append(ms, move{from, to, n, ps[to].in[from] >= n.seq})
+				ms = append(ms, move{from: from, to: to, note: n, landed: ps[to].in[from] >= n.seq})
 			}
 		}
 	}
 	return ms
 }
 
-// book sums the buckets up. Units on their way are units.
+// book sums the buckets up, with units on their way where they go to.
 func (ps parts) book() sale.Book {
 	b := sale.Book{Loaded: ps.loaded()}
-	for _, p := range ps {
-		b.Units, b.Left, b.Buyers, b.Marks = b.Units+p.units, b.Left+p.left, b.Buyers+p.buyers, b.Marks+p.marks
-	}
+	there := slices.Clone(ps)
 	for _, m := range ps.moves() {
-		if !m.landed {
-			b.Units, b.Left = b.Units+m.n, b.Left+m.n
+		if p := &there[m.to]; !m.landed { // as accept.lua
+			p.units += m.n
+			p.left = min(p.left+m.sale, max(0, p.units-p.buyers))
 		}
 	}
-	if !b.Loaded {
-		b.Units, b.Left = 0, 0
+	for _, p := range there {
+		b.Buyers, b.Marks = b.Buyers+p.buyers, b.Marks+p.marks
+		if b.Loaded {
+			b.Units, b.Left = b.Units+p.units, b.Left+p.left
+		}
 	}
 	return b
 }

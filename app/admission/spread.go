@@ -150,30 +150,38 @@ func (g *Redis) owe(ctx context.Context, bs []bucket, owed bool) error {
 	return err
 }
 
-// richest is the bucket with most left, or -1; ps is what is left after what was
-// decided already.
-func (ps parts) richest() int {
+// richest is the bucket that has most of something, or -1 if none has any.
+func (ps parts) richest(has func(part) int64) int {
 	best := -1
 	for i, p := range ps {
-		if p.left > 0 && (best < 0 || p.left > ps[best].left) {
+		if has(p) > 0 && (best < 0 || has(p) > has(ps[best])) {
 			best = i
 		}
 	}
 	return best
 }
 
-// cover has units go where buyers lack them.
+func leftIn(p part) int64 { return p.left }
+
+// cover has units go where buyers lack them: first those that are not for sale,
+// as they may well be those of these buyers.
 func (ps parts) cover() (ms []move) {
-	left := slices.Clone(ps)
+	rest := slices.Clone(ps)
 	for to, p := range ps {
 		for lacks := p.lacks(); lacks > 0; {
-			from := left.richest()
-			if from < 0 {
-				return ms
+			m := move{from: rest.richest(part.spare), to: to, spare: true}
+			if m.from >= 0 {
+				m.n = min(lacks, rest[m.from].spare())
+			} else {
+				m.from, m.spare = rest.richest(leftIn), false
+				if m.from < 0 {
+					return ms
+				}
+				m.n = min(lacks, rest[m.from].left)
+				rest[m.from].left -= m.n
 			}
-			n := min(lacks, left[from].left)
-			ms = append(ms, move{from: from, to: to, note: note{n: n}})
-			left[from].left, lacks = left[from].left-n, lacks-n
+			rest[m.from].units -= m.n
+			ms, lacks = append(ms, m), lacks-m.n
 		}
 	}
 	return ms
@@ -191,7 +199,7 @@ func (ps parts) wanted(clicks []*asking) (ms []move) {
 		if wants[to] == 0 || left[to].left > 0 {
 			continue
 		}
-		from := left.richest()
+		from := left.richest(leftIn)
 		if from < 0 {
 			return ms
 		}
@@ -203,7 +211,8 @@ func (ps parts) wanted(clicks []*asking) (ms []move) {
 }
 
 // move takes what is wanted, and has it accepted together with the clicks of the
-// buckets that have something then. It returns how many units were moved.
+// buckets that have something then. It returns how many units that were for
+// sale were moved.
 func (g *Redis) move(ctx context.Context, bs []bucket, ps parts, want []move, clicks []*asking) (moved int64, err error) {
 	plan := ps[0].plan
 	ms, err := g.take(ctx, bs, plan, want)
@@ -239,7 +248,7 @@ func (g *Redis) move(ctx context.Context, bs []bucket, ps parts, want []move, cl
 		return 0, err
 	}
 	for _, m := range ms {
-		moved += m.n
+		moved += m.sale
 	}
 	return moved, g.forget(ctx, bs, plan, ms, calls)
 }
@@ -250,7 +259,7 @@ func (g *Redis) take(ctx context.Context, bs []bucket, plan string, want []move)
 	}
 	calls := make([]call, len(want))
 	for i, m := range want {
-		calls[i] = run(ctx, g.scripts.take, g.keys(bs[m.from])[:1], plan, m.to, m.n)
+		calls[i] = run(ctx, g.scripts.take, g.keys(bs[m.from])[:2], plan, m.to, m.n, spareOf(m))
 	}
 	if err := g.exec(ctx, calls...); err != nil {
 		return nil, fmt.Errorf("take script: %w", err)
@@ -260,17 +269,24 @@ func (g *Redis) take(ctx context.Context, bs []bucket, plan string, want []move)
 		if err != nil {
 			return nil, fmt.Errorf("take script: %w", err)
 		}
-		if len(got) == 2 && got[1] > 0 {
-			ms = append(ms, move{want[i].from, want[i].to, note{got[0], got[1]}, false})
+		if len(got) == 3 && got[1] > 0 {
+			ms = append(ms, move{from: want[i].from, to: want[i].to, note: note{got[0], got[1], got[2]}})
 		}
 	}
 	return ms, nil
 }
 
+func spareOf(m move) string {
+	if m.spare {
+		return "1"
+	}
+	return ""
+}
+
 func (g *Redis) accepts(ctx context.Context, bs []bucket, plan string, ms []move) []call {
 	calls := make([]call, len(ms))
 	for i, m := range ms {
-		calls[i] = run(ctx, g.scripts.accept, g.keys(bs[m.to])[:2], plan, m.from, m.seq, m.n)
+		calls[i] = run(ctx, g.scripts.accept, g.keys(bs[m.to])[:2], plan, m.from, m.seq, m.n, m.sale)
 	}
 	return calls
 }

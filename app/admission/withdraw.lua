@@ -1,19 +1,20 @@
 -- Release for an order whose publish was rejected. Returns 1 if the unit was
--- given back, and 3 as release.lua; 2, and nothing is changed, if a rescan took the order up
--- meanwhile, as the index then says another time than the mark; 0 otherwise.
+-- given back; 2, and nothing is changed, if a rescan took the order up
+-- meanwhile, as the index then says another time than the mark; 0 otherwise. The
+-- second number is that of release.lua.
 -- KEYS: sale, buyers, marks, due, keys.  ARGV: buyer's field, order.
-if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 0 end
-local set = string.match(redis.call('HGET', KEYS[3], ARGV[2]) or '', '^(%d+)|')
-if not set or tonumber(redis.call('ZSCORE', KEYS[4], ARGV[2]) or '') ~= tonumber(set) then return 2 end
 local sold = redis.call('HMGET', KEYS[1], 'stock', 'units', 'owed')
+local stock, units = tonumber(sold[1] or ''), tonumber(sold[2] or '')
+if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return {0, sold[3] and stock and stock > 0 and 1 or 0} end
+local set = string.match(redis.call('HGET', KEYS[3], ARGV[2]) or '', '^(%d+)|')
+if not set or tonumber(redis.call('ZSCORE', KEYS[4], ARGV[2]) or '') ~= tonumber(set) then return {2, 0} end
 redis.call('HDEL', KEYS[3], ARGV[2])
 redis.call('ZREM', KEYS[4], ARGV[2])
 redis.call('HDEL', KEYS[5], ARGV[2])
 redis.call('HDEL', KEYS[2], ARGV[1])
 -- As in release.lua.
-local stock, units = tonumber(sold[1] or ''), tonumber(sold[2] or '')
 if stock and units then
   stock = math.min(stock + 1, math.max(0, units - redis.call('HLEN', KEYS[2])))
   redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock))
 end
-return sold[3] and 3 or 1
+return {1, sold[3] and stock and stock > 0 and 1 or 0}
