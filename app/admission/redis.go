@@ -51,7 +51,7 @@ type Redis struct {
 	counts  counts
 	sold    soldOut
 	places  places
-	turn    atomic.Uint32 // of the buckets, in Stale
+	turn    atomic.Uint32        // of the buckets, in Stale
 	enqueue *queue.ScriptEnqueue // nil: whoever clicks publishes
 	tag     string               // of all keys; "": each bucket has its own
 	left    left                 // see Stockless
