@@ -14,6 +14,7 @@ import (
 	"queuelab/app/admission"
 	"queuelab/app/door"
 	"queuelab/app/fleet"
+	"queuelab/app/loop"
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
 	"queuelab/app/store"
@@ -235,7 +236,7 @@ func (s *service) wire() error {
 	}
 	metrics := web.NewMetrics(s.backlog)
 	outbox := &sale.Outbox{Publisher: s.publisher, Timeout: publishTimeout, Observer: metrics, Tracer: s.tracer}
-	s.results = sale.NewResults(s.store, func(err error) { s.log.Warn("looking for decisions", "error", err) })
+	s.results = sale.NewResults(s.store, loop.Say(s.log, "decisions of other instances are not looked for"))
 	s.board = sale.NewBoard(s.gate)
 	s.starter = s.newStarter()
 	s.loader = sale.NewLoader(s.gate, s.store, s.backlog, drainWait, s.log)

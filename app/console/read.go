@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"queuelab/app/fleet"
+	"queuelab/app/loop"
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
 	"queuelab/queue"
@@ -51,9 +52,10 @@ type Reader struct {
 	Lab       bool
 	Log       *slog.Logger
 
-	mu    sync.Mutex
-	last  *State
-	until time.Time
+	mu      sync.Mutex
+	last    *State
+	until   time.Time
+	outages map[string]*loop.Outage // by part
 }
 
 // State returns a picture that is about a second old at most. All who ask
@@ -64,25 +66,40 @@ func (r *Reader) State() *State {
 	if began := time.Now(); !began.Before(r.until) {
 		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 		defer cancel()
-		r.last = r.take(ctx)
+		s, errs := r.take(ctx)
+		r.tell(errs)
+		r.last = s
 		r.until = time.Now().Add(max(pace, 10*time.Since(began)))
 	}
 	return r.last
 }
 
-// take never fails: what does not answer is named in the picture.
-func (r *Reader) take(ctx context.Context) *State {
+// tell writes down which parts began to fail, and which answer again.
+func (r *Reader) tell(errs map[string]error) {
+	if r.outages == nil {
+		r.outages = map[string]*loop.Outage{}
+	}
+	for part := range errs {
+		if r.outages[part] == nil {
+			r.outages[part] = &loop.Outage{Tell: loop.Say(r.Log, "the console does not see everything", "part", part)}
+		}
+	}
+	for part, o := range r.outages {
+		o.Note(errs[part])
+	}
+}
+
+// take never fails: what does not answer is named in the picture, and errs says
+// why.
+func (r *Reader) take(ctx context.Context) (_ *State, errs map[string]error) {
+	errs = map[string]error{}
 	s := &State{At: time.Now().UTC(), Instance: r.Instance, Lab: r.Lab, Stockless: r.Stockless, Queue: Queue{Name: r.Queue, Used: r.QueueUsed, Tells: r.Backlog != nil}}
 	failed := func(part string, err error) bool {
 		if err == nil {
 			return false
 		}
-		if slices.Contains(s.Failed, part) {
-			return true
-		}
-		s.Failed = append(s.Failed, part)
-		if r.last == nil || !slices.Contains(r.last.Failed, part) {
-			r.Log.Warn("the console does not see everything", "part", part, "error", err)
+		if errs[part] == nil {
+			s.Failed, errs[part] = append(s.Failed, part), err
 		}
 		return true
 	}
@@ -97,7 +114,7 @@ func (r *Reader) take(ctx context.Context) *State {
 	}
 	vs, err := r.Store.Vouchers(ctx, s.At.Add(-keepAfterEnd), shown+1)
 	if failed("database", err) {
-		return done(s)
+		return done(s), errs
 	}
 	if s.More = len(vs) > shown; s.More {
 		vs = vs[:shown]
@@ -110,7 +127,7 @@ func (r *Reader) take(ctx context.Context) *State {
 	counted := !failed("database", err)
 	accounts, err := r.accounts(ctx, ids, failed)
 	if failed("database", err) {
-		return done(s)
+		return done(s), errs
 	}
 	s.Vouchers = make([]Voucher, len(accounts))
 	for i, a := range accounts {
@@ -123,7 +140,7 @@ func (r *Reader) take(ctx context.Context) *State {
 	}
 	s.Total = sum(s.Vouchers)
 	r.waiting(ctx, s, accounts, failed)
-	return done(s)
+	return done(s), errs
 }
 
 // done makes lists of nothing empty ones, where nothing is what was read.

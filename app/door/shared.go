@@ -4,10 +4,11 @@ import (
 	"context"
 	_ "embed"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"queuelab/app/loop"
 )
 
 //go:embed limit.lua
@@ -25,7 +26,7 @@ type Shared struct {
 	script *redis.Script
 	prefix string
 	log    *slog.Logger
-	warned atomic.Int64 // Unix seconds
+	warned loop.Seldom
 }
 
 // NewShared makes a limiter; limits of different names do not meet.
@@ -47,7 +48,7 @@ func (s *Shared) Take(ctx context.Context, key string) time.Duration {
 	us, err := s.script.Run(ctx, s.client, []string{s.prefix + "{" + key + "}"},
 		step.Microseconds(), (time.Duration(s.local.rate.N) * step).Microseconds()).Int64()
 	if err != nil {
-		if now, last := time.Now().Unix(), s.warned.Load(); now != last && s.warned.CompareAndSwap(last, now) {
+		if s.warned.Now() {
 			s.log.Warn("this instance limits by itself", "error", err)
 		}
 		return 0

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"queuelab/app/loop"
 	"queuelab/app/sale"
 	"queuelab/queue"
 )
@@ -33,11 +34,11 @@ func (r *Reconciler) look(ctx context.Context, most int, wanted func(sale.ID) bo
 	if r.Backlog != nil {
 		// A queue that does not answer is one that does not tell: gate and database
 		// can be compared all the same.
-		if b, err := r.Backlog.Backlog(ctx); err == nil {
+		b, err := r.Backlog.Backlog(ctx)
+		if err == nil {
 			l.Queue = &b
-		} else {
-			r.Log.Warn("reconcile: the queue does not tell what it holds", "error", err)
 		}
+		r.noteQueue(err)
 	}
 	vouchers, err := r.Vouchers(ctx, l.At)
 	if err != nil {
@@ -55,8 +56,18 @@ func (r *Reconciler) look(ctx context.Context, most int, wanted func(sale.ID) bo
 		if err != nil {
 			return nil, fmt.Errorf("reconcile voucher %s: %w", v, err)
 		}
+		loop.Step(ctx)
 	}
 	return l, nil
+}
+
+func (r *Reconciler) noteQueue(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.silent.Tell == nil {
+		r.silent.Tell = loop.Say(r.Log, "the queue does not tell what it holds")
+	}
+	r.silent.Note(err)
 }
 
 func (r *Reconciler) account(ctx context.Context, voucher sale.ID) (a Account, err error) {
@@ -131,6 +142,7 @@ func (s *scan) holders(ctx context.Context) error {
 			return err
 		}
 		cursor = next
+		loop.Step(ctx)
 		held, err := s.r.Gate.Holdings(ctx, rs...)
 		if err != nil {
 			return err
@@ -167,6 +179,7 @@ func (s *scan) marks(ctx context.Context) error {
 			return err
 		}
 		cursor = next
+		loop.Step(ctx)
 		var asked []sale.Reservation
 		age := map[sale.ID]time.Duration{}
 		for _, m := range ms {
@@ -223,6 +236,7 @@ func (s *scan) orders(ctx context.Context) error {
 		if err != nil || len(os) == 0 {
 			return err
 		}
+		loop.Step(ctx)
 		rs := make([]sale.Reservation, len(os))
 		for i, o := range os {
 			rs[i] = o.Reservation

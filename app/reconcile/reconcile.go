@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"queuelab/app/loop"
 	"queuelab/app/sale"
 	"queuelab/queue"
 )
@@ -72,6 +73,7 @@ type Reconciler struct {
 	// look at them again.
 	resting map[sale.ID]bool
 	state   State
+	silent  loop.Outage // of the queue
 }
 
 // State is what is known since the start.
@@ -96,18 +98,11 @@ func (r *Reconciler) State() State {
 
 // Run looks until ctx ends.
 func (r *Reconciler) Run(ctx context.Context) {
-	tick := time.NewTicker(r.Every)
-	defer tick.Stop()
-	for {
-		if _, err := r.Once(ctx); err != nil && ctx.Err() == nil {
-			r.Log.Warn("reconcile", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	look := func(ctx context.Context) (time.Duration, error) {
+		_, err := r.Once(ctx)
+		return 0, err
 	}
+	loop.Loop{Look: look, Every: r.Every, Tell: loop.Say(r.Log, "gate, queue and database are not compared")}.Run(ctx)
 }
 
 // Once looks once, and returns what is known then. An error means that the look
@@ -202,7 +197,11 @@ func (r *Reconciler) Verify(ctx context.Context) (State, error) {
 	pause := min(max(r.Age/60, 50*time.Millisecond), 500*time.Millisecond)
 	began, first, repaired := time.Now(), time.Time{}, false
 	for {
-		s, err := r.Once(ctx)
+		var s State
+		err := loop.Within(ctx, 0, func(ctx context.Context) (err error) {
+			s, err = r.Once(ctx)
+			return err
+		})
 		switch {
 		case ctx.Err() != nil:
 			return s, ctx.Err()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"queuelab/app/loop"
 	"queuelab/app/sale"
 )
 
@@ -21,6 +22,7 @@ func (r *Reconciler) repair(ctx context.Context, l *Look, drift []Drift) {
 		if ctx.Err() != nil {
 			return
 		}
+		loop.Step(ctx) // what is mended has a bound of its own
 		d := &drift[i]
 		done, err := r.mend(ctx, l, *d)
 		if err != nil {

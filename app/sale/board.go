@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"queuelab/app/loop"
 )
 
 const (
@@ -188,42 +190,26 @@ func (b *Board) keep(starts []Signal) {
 
 // Run asks the gate about what is watched until ctx ends.
 func (b *Board) Run(ctx context.Context) {
-	tick := time.NewTicker(boardEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-b.nudge:
-		}
-		b.look(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(boardRest):
-		}
-	}
+	// Nobody is told of a gate that does not answer: the clicks are.
+	loop.Loop{Look: b.look, Every: boardEvery, Rest: boardRest, Wake: b.nudge, Within: stepTimeout}.Run(ctx)
 }
 
-// look asks the gate. One that does not answer leaves the board as it is: the
-// clicks are told.
-func (b *Board) look(ctx context.Context) {
+// look asks the gate. One that does not answer leaves the board as it is.
+func (b *Board) look(ctx context.Context) (time.Duration, error) {
 	b.mu.Lock()
 	ids := make([]ID, 0, len(b.scenes))
 	for id := range b.scenes {
 		ids = append(ids, id)
 	}
 	b.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
 	for _, id := range ids {
 		left, known, err := b.gate.Left(ctx, id)
 		if err != nil {
-			return
+			return 0, err
 		}
 		b.show(id, left, known)
 	}
+	return 0, nil
 }
 
 func (b *Board) show(id ID, left int64, known bool) {

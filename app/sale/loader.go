@@ -4,19 +4,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
+	"queuelab/app/loop"
 	"queuelab/queue"
 )
 
 const (
-	// keepAfterEnd is how long after its end a voucher's marks are looked at.
-	keepAfterEnd = 7 * 24 * time.Hour
-	maxRecent    = 1000
-	maxWanted    = 256
-	restoreMax   = 500
+	maxWanted  = 256
+	restoreMax = 500
 )
 
 // Loader keeps the gate loaded: with each voucher when it is created, with all
@@ -37,12 +34,11 @@ type Loader struct {
 	DrainWait time.Duration
 	Log       *slog.Logger
 
-	mu       sync.Mutex
-	wanted   map[ID]bool
-	queue    chan Voucher
-	recent   []ID
-	recentAt time.Time
-	waited   time.Time // when the last wait for a drain ended; only Run reads it
+	mu     sync.Mutex
+	wanted map[ID]bool
+	queue  chan Voucher
+	waited time.Time // when the last wait for a drain ended; only Run reads it
+	recent recent
 }
 
 // NewLoader makes a Loader; Run does its work.
@@ -68,7 +64,7 @@ func (l *Loader) Want(v Voucher) {
 
 // Run loads what is open, and then what is wanted, until ctx ends.
 func (l *Loader) Run(ctx context.Context) {
-	vs, err := l.Store.Vouchers(ctx, time.Now(), maxRecent)
+	vs, err := l.open(ctx)
 	if err != nil {
 		// Every voucher is then loaded by its first click.
 		l.Log.Error("the open vouchers were not loaded at the start", "error", err)
@@ -89,11 +85,21 @@ func (l *Loader) Run(ctx context.Context) {
 	}
 }
 
+func (l *Loader) open(ctx context.Context) ([]Voucher, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return l.Store.Vouchers(ctx, time.Now(), maxRecent)
+}
+
 func (l *Loader) load(ctx context.Context, v Voucher) {
 	if ctx.Err() != nil {
 		return
 	}
-	loaded, err := l.reload(ctx, v.ID)
+	loaded := false
+	err := loop.Within(ctx, 0, func(ctx context.Context) (err error) {
+		loaded, err = l.reload(ctx, v.ID)
+		return err
+	})
 	switch {
 	case err != nil && ctx.Err() == nil:
 		l.Log.Error("a voucher was not loaded", "voucher", v.ID, "error", err)
@@ -122,6 +128,7 @@ func (l *Loader) reload(ctx context.Context, id ID) (bool, error) {
 		if err := l.Gate.Restore(ctx, rs...); err != nil {
 			return false, fmt.Errorf("restore the buyers of voucher %s: %w", id, err)
 		}
+		loop.Step(ctx)
 		after = os[len(os)-1].OrderID
 	}
 	// Read last: an order committed meanwhile is then counted.
@@ -143,6 +150,7 @@ func (l *Loader) awaitDrain(ctx context.Context) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		loop.Step(ctx)
 		// -1 is a number that the queue does not tell.
 		if b, err := l.Backlog.Backlog(ctx); err == nil && b.Ready <= 0 && b.InFlight <= 0 {
 			return
@@ -153,25 +161,4 @@ func (l *Loader) awaitDrain(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
-}
-
-// Recent lists the vouchers whose orders may still be undecided, at most 1000,
-// as the database had them at the given time or later. Callers that want the
-// list at the same time share one query.
-func (l *Loader) Recent(ctx context.Context, asOf time.Time) ([]ID, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.recentAt.Before(asOf) {
-		began := time.Now()
-		vs, err := l.Store.Vouchers(ctx, began.Add(-keepAfterEnd), maxRecent)
-		if err != nil {
-			return nil, err
-		}
-		ids := make([]ID, len(vs))
-		for i, v := range vs {
-			ids[i] = v.ID
-		}
-		l.recent, l.recentAt = ids, began
-	}
-	return slices.Clone(l.recent), nil
 }

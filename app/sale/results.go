@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"queuelab/app/loop"
 )
 
 const (
@@ -25,7 +27,8 @@ type Results struct {
 	once    sync.Once
 }
 
-// NewResults makes Results; failed is told why a look did not work.
+// NewResults makes Results; failed is told why looks do not work, once they do
+// not, and nil once they do again.
 func NewResults(store Store, failed func(error)) *Results {
 	return &Results{store: store, failed: failed, waiting: map[ID]map[chan Order]struct{}{}, closed: make(chan struct{})}
 }
@@ -64,21 +67,10 @@ func (r *Results) Decided(os ...Order) {
 
 // Run looks for decisions of other instances until ctx ends.
 func (r *Results) Run(ctx context.Context) {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := r.look(ctx); err != nil && ctx.Err() == nil {
-			r.failed(err)
-		}
-	}
+	loop.Loop{Look: r.look, Every: pollEvery, Within: stepTimeout, Tell: r.failed}.Run(ctx)
 }
 
-func (r *Results) look(ctx context.Context) error {
+func (r *Results) look(ctx context.Context) (time.Duration, error) {
 	r.mu.Lock()
 	ids := make([]ID, 0, len(r.waiting))
 	for id := range r.waiting {
@@ -89,12 +81,13 @@ func (r *Results) look(ctx context.Context) error {
 		n := min(len(ids), pollBatch)
 		os, err := r.store.Orders(ctx, ids[:n]...)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		r.Decided(os...)
 		ids = ids[n:]
+		loop.Step(ctx)
 	}
-	return nil
+	return 0, nil
 }
 
 // Close answers everybody who waits with what is known, and whoever comes

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/big"
-	"sync/atomic"
 	"time"
 
+	"queuelab/app/loop"
 	"queuelab/queue"
 )
 
@@ -72,8 +72,6 @@ type Starter struct {
 	Consumer  queue.Consumer
 	Board     *Board
 	Log       *slog.Logger
-
-	quiet atomic.Bool // the last look failed, and that was said
 }
 
 // Fire gives the signal for one sale, due or not. nil says that the sale is open,
@@ -140,34 +138,16 @@ func (s *Starter) Run(ctx context.Context) {
 			s.listen(ctx)
 		}
 	}()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			<-heard
-			return
-		case <-timer.C:
-		}
-		next, err := s.look(ctx)
-		if ctx.Err() == nil && err != nil && !s.quiet.Swap(true) {
-			s.Log.Warn("looking for start signals", "error", err)
-		}
-		if err == nil {
-			s.quiet.Store(false)
-		}
-		timer.Reset(next)
-	}
+	loop.Loop{Look: s.look, Every: lookForStarts, Within: stepTimeout, Tell: loop.Say(s.Log, "start signals are not looked for")}.Run(ctx)
+	<-heard
 }
 
 // look gives the signals that are due, and opens what others opened. It returns
 // when to look again.
 func (s *Starter) look(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
 	signals, err := s.Store.Signals(ctx)
 	if err != nil {
-		return lookForStarts, err
+		return 0, err
 	}
 	next := lookForStarts
 	var known []Signal

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"queuelab/app/loop"
 )
 
 // saveTallies is how often counted clicks are written down: what an instance
@@ -105,15 +107,14 @@ func (c *counts) tally(voucher ID) Tally {
 func (t *Tallies) Run(ctx context.Context, s TallyStore, holder string, log *slog.Logger) {
 	tick := time.NewTicker(saveTallies)
 	defer tick.Stop()
+	outage := loop.Outage{Tell: loop.Say(log, "counted clicks are not written down yet")}
 	for last := false; !last; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			last = true
 		}
-		if err := t.save(context.WithoutCancel(ctx), s, holder); err != nil {
-			log.Warn("counted clicks are not written down yet", "error", err)
-		}
+		outage.Note(t.save(context.WithoutCancel(ctx), s, holder))
 	}
 }
 

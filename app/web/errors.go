@@ -47,8 +47,7 @@ type errorBody struct {
 
 // logBusy writes one line a second: a busy sale refuses thousands.
 func (s *Server) logBusy(err error) {
-	now := time.Now().Unix()
-	if last := s.lastBusy.Load(); last != now && s.lastBusy.CompareAndSwap(last, now) {
+	if s.busy.Now() {
 		s.o.Log.Warn("buyers are told to come again", "error", err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package web is the sale's HTTP API and its one page. It parses, calls the
+// Package web is the sale's HTTP API, its storefront and the operator's console. It parses, calls the
 // service, and maps errors to answers; the rules are in package sale.
 package web
 
@@ -19,6 +19,7 @@ import (
 
 	"queuelab/app/console"
 	"queuelab/app/door"
+	"queuelab/app/loop"
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
 	"queuelab/app/trace"
@@ -64,7 +65,7 @@ type Server struct {
 	stopping atomic.Bool
 	mu       sync.Mutex
 	ln       *unused
-	lastBusy atomic.Int64 // Unix seconds
+	busy     loop.Seldom
 	shelf    shelf
 	streams  *streams
 }

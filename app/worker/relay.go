@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"queuelab/app/loop"
 	"queuelab/app/sale"
 )
 
@@ -26,26 +27,12 @@ type Relay struct {
 	Gate    sale.Gate
 	Results *sale.Results
 	Log     *slog.Logger
-
-	failing bool // the last step failed, and that was said
 }
 
 // Run relays until ctx ends.
 func (r *Relay) Run(ctx context.Context) {
-	tick := time.NewTicker(relayEvery)
-	defer tick.Stop()
-	for {
-		err := r.Once(ctx)
-		if err != nil && ctx.Err() == nil && !r.failing {
-			r.Log.Warn("orders wait for the database of the stock", "error", err)
-		}
-		r.failing = err != nil
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	look := func(ctx context.Context) (time.Duration, error) { return 0, r.Once(ctx) }
+	loop.Loop{Look: look, Every: relayEvery, Tell: loop.Say(r.Log, "orders wait for the database of the stock")}.Run(ctx)
 }
 
 // Once does all that is due.
@@ -66,5 +53,6 @@ func (r *Relay) Once(ctx context.Context) error {
 		if did < relayBatch {
 			return nil
 		}
+		loop.Step(ctx)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"queuelab/app/loop"
 	"queuelab/app/sale"
 	"queuelab/queue"
 )
@@ -31,18 +32,8 @@ type Rescan struct {
 
 // Run rescans until ctx ends.
 func (s *Rescan) Run(ctx context.Context) {
-	tick := time.NewTicker(max(s.Age/4, 50*time.Millisecond))
-	defer tick.Stop()
-	for {
-		if err := s.Once(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Warn("rescan", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	look := func(ctx context.Context) (time.Duration, error) { return 0, s.Once(ctx) }
+	loop.Loop{Look: look, Every: max(s.Age/4, 50*time.Millisecond), Tell: loop.Say(s.Log, "orders without an answer are not looked after")}.Run(ctx)
 }
 
 // Once looks at every mark that is due.
@@ -57,6 +48,7 @@ func (s *Rescan) Once(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("rescan of voucher %s: %w", v, err)
 			}
+			loop.Step(ctx)
 			if n < rescanBatch {
 				break
 			}
@@ -95,6 +87,7 @@ func (s *Rescan) step(ctx context.Context, voucher sale.ID) (int, error) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
+		loop.Step(ctx) // a publish has a bound of its own
 		// Whatever the outcome, the mark is due again later.
 		if outcome, err := s.Outbox.Send(ctx, r, "rescan"); outcome == queue.Rejected {
 			return 0, fmt.Errorf("publish order %s again: %w", r.OrderID, err)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"queuelab/app/loop"
 	"queuelab/app/sale"
 	"queuelab/app/store"
 	"queuelab/queue"
@@ -52,17 +53,7 @@ type Sweep struct {
 
 // Run sweeps until ctx ends.
 func (s *Sweep) Run(ctx context.Context) {
-	for {
-		next, err := s.Once(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.Log.Warn("sweep", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(next):
-		}
-	}
+	loop.Loop{Look: s.Once, Every: lookEvery, Tell: loop.Say(s.Log, "what is due after an order's decision is not done")}.Run(ctx)
 }
 
 // Once does what is due, and returns after which pause to look again: a deadline
@@ -102,6 +93,7 @@ func (s *Sweep) expire(ctx context.Context) error {
 		if len(os) < sweepBatch {
 			return nil
 		}
+		loop.Step(ctx)
 	}
 }
 
@@ -131,6 +123,7 @@ func (s *Sweep) giveBack(ctx context.Context) error {
 				errs, failed = err, append(failed, u.OrderID)
 				continue
 			}
+			loop.Step(ctx)
 			asked = append(asked, u.Reservation)
 			if u.Cool && !released {
 				done = append(done, u.OrderID)
@@ -158,6 +151,7 @@ func (s *Sweep) settleNext(ctx context.Context, closed []sale.Reservation) error
 func (s *Sweep) replay(ctx context.Context) error {
 	ls, err := s.Store.ToReplay(ctx, sweepBatch)
 	for _, l := range ls {
+		loop.Step(ctx) // a publish has a bound of its own
 		outcome, perr := s.Outbox.Resend(ctx, l.Message, l.Body, "replay")
 		if outcome == queue.Accepted {
 			perr = s.Store.EndReplay(ctx, l.Message, sale.Replayed)
