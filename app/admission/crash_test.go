@@ -3,8 +3,10 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -81,8 +83,20 @@ func dying(c *redis.Client, buckets, trips int, done bool) bucketed {
 }
 
 // Whatever is asked of a gate in buckets, and whenever those who move units die,
-// it answers like a gate that has none of that.
+// it answers like a gate that has none of that. QUEUELAB_SOAK=1 tries more, and so
+// does -rapid.checks=N.
 func TestProcessesThatDieWhileTheyMoveUnitsLoseNoneAndDoubleNone(t *testing.T) {
+	checks := flag.Lookup("rapid.checks")
+	if old := checks.Value.String(); old == checks.DefValue && os.Getenv("QUEUELAB_SOAK") == "" {
+		if err := checks.Value.Set("25"); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := checks.Value.Set(old); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
 	_, c := server(t)
 	live := another(t, c, 4)
 	process, mc := &mortal{}, client(t, c.Options().Addr, time.Second)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -389,22 +388,4 @@ func TestOpenRedisSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: got the password in %q", name, err)
 		}
 	}
-}
-
-func cluster(t *testing.T) *redis.Client {
-	t.Helper()
-	addr := startCluster(t, filepath.Join(t.TempDir(), "cluster"))
-	c := client(t, addr, time.Second)
-	slots := make([]int, 0, 16384)
-	for i := range 16384 {
-		slots = append(slots, i)
-	}
-	if err := c.ClusterAddSlots(t.Context(), slots...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the cluster is up", func() bool {
-		info, err := c.ClusterInfo(t.Context()).Result()
-		return err == nil && strings.Contains(info, "cluster_state:ok")
-	})
-	return c
 }
