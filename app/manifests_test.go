@@ -191,6 +191,7 @@ func TestARoleNeedsWhatIsShared(t *testing.T) {
 		{[]string{"--role", "worker", "--redis", "redis://127.0.0.1:1/0"}, "memory queue"},
 		{[]string{"--role", "worker", "--redis", "redis://127.0.0.1:1/0", "--queue", "memory://q"}, "memory queue"},
 		{[]string{"--trace-ratio", "2"}, "0 to 1"},
+		{[]string{"--trace", "grpc://127.0.0.1:4317"}, "--trace: nothing speaks grpc://"},
 		{[]string{"--log-level", "loud"}, "debug"},
 	} {
 		if got := refusal(t, tc.args...); !strings.Contains(got, tc.want) {

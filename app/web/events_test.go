@@ -118,6 +118,9 @@ func TestAStreamTellsThePlaceInTheLineAndTheDecision(t *testing.T) {
 			if got := r.resp.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/event-stream") {
 				t.Errorf("got Content-Type %q", got)
 			}
+			if h := r.resp.Header; h.Get("Cache-Control") != "no-store" || h.Get("X-Accel-Buffering") != "no" {
+				t.Errorf("got headers %v, want that nobody on the way keeps it", h)
+			}
 			e := r.next()
 			if e.name != "order" || e.field(t, "status") != "queued" || e.field(t, "ahead") != 1.0 {
 				t.Errorf("got %+v, want it queued with one ahead", e)
@@ -234,7 +237,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	l.srv.streams.mu.Lock()
 	l.srv.streams.most = l.srv.streams.all
 	l.srv.streams.mu.Unlock()
-	status, h, body := l.call("GET", "/api/events?voucher="+v, "", "X-User-ID: w")
+	status, h, body := l.call("GET", "/api/events?wait=50ms&voucher="+v, "", "X-User-ID: w")
 	if status != 503 || code(t, body) != "busy" || h.Get("Retry-After") == "" {
 		t.Errorf("got %d %s, want 503 busy", status, body)
 	}
