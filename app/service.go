@@ -280,8 +280,12 @@ func (s *service) watch(m *web.Metrics) {
 // newReconciler compares what this instance sees; every instance does, and what
 // two of them put right at the same time is right.
 func (s *service) newReconciler(outbox *sale.Outbox) error {
-	// Without stock at the gate there is nothing to compare the database's with.
-	if s.f.Reconcile == 0 || s.f.Mode != modeQueue {
+	if s.f.Reconcile == 0 {
+		return nil
+	}
+	if s.f.Mode == modeSync {
+		// No order is anywhere but in the database, whose own numbers are all there is.
+		s.reconcile = &reconcile.Reconciler{Store: s.store, Vouchers: s.loader.Recent, Log: s.log, Age: worker.Trust, Every: s.f.Reconcile, Repair: true}
 		return nil
 	}
 	gate, ok := s.gate.(reconcile.Gate)

@@ -34,9 +34,11 @@ type verifyCmd struct {
 
 // Help is what kong shows beneath the flags.
 func (verifyCmd) Help() string {
-	return `Give it the --db, --redis and --queue of the service. It ends as soon as everything agrees and nobody waits, so a quiet sale takes a moment, and a sale that goes on may take all of --wait.
+	return `Give it the --db, --redis, --queue and --mode of the service. It ends as soon as everything agrees and nobody waits, so a quiet sale takes a moment, and a sale that goes on may take all of --wait.
 
 The ledger of a voucher is balanced when stock = left + held in the database, units = left + buyers at the gate, every buyer of the gate has an order or one on its way, and every order that has a unit has it at the gate too.
+
+With --mode=queue-first the gate holds buyers and no stock: there the first and the last two hold. With --mode=sync there is no gate, and the database is all.
 
 Without --redis the gate is in the service's process and cannot be seen: then only the database is looked at. A running service tells the rest itself: GET /api/operator/ledger and /api/operator/drift.
 
@@ -79,11 +81,10 @@ func (v *verifyCmd) run(ctx context.Context, f *flags, stdout, stderr io.Writer)
 	if err != nil {
 		return err
 	}
-	ok := len(st.Drift) == 0
-	if err := v.print(stdout, st, ok); err != nil {
+	if err := v.print(stdout, st, f.Mode); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	if !ok {
+	if len(st.Drift) > 0 {
 		return errDrift
 	}
 	return nil
@@ -104,10 +105,13 @@ func (s *service) openToLook(ctx context.Context) (err error) {
 			s.backlog, _ = s.queue.(queue.Backlogger)
 		}
 	}
-	if s.f.Redis == "" || s.f.Mode != modeQueue { // without stock there is nothing to compare
+	if s.f.Redis == "" || s.f.Mode == modeSync { // there it keeps buyers' locks, and no buyers
 		return nil
 	}
-	if s.gate, err = openGate(ctx, s.f.Redis, s.store); err != nil || s.queue == nil {
+	if s.gate, err = openGate(ctx, s.f.Redis, s.store); err != nil {
+		return err
+	}
+	if err := s.stockless(); err != nil || s.queue == nil {
 		return err
 	}
 	return s.enqueueInScript(ctx) // it decides the names of the gate's keys
@@ -178,14 +182,18 @@ func (v *verifyCmd) tools(s *service, r *reconcile.Reconciler) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-func (v *verifyCmd) print(w io.Writer, st reconcile.State, ok bool) error {
+func (v *verifyCmd) print(w io.Writer, st reconcile.State, mode string) error {
+	ok := len(st.Drift) == 0
 	if v.JSON {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(map[string]any{"balanced": ok, "vouchers": reconcile.ReportAccounts(st.Accounts), "queue": reconcile.ReportQueue(st.Queue),
 			"waiting": st.Waiting, "drift": reconcile.ReportDrift(st.Drift), "repairs": reconcile.ReportDrift(st.Repairs)})
 	}
-	p := &printer{w: w, wrong: !ok}
+	p := &printer{w: w, wrong: !ok, unseen: "in the service's process, not seen from here"}
+	if mode == modeSync {
+		p.unseen = "none in this mode"
+	}
 	for _, a := range st.Accounts {
 		p.account(a)
 	}
@@ -227,7 +235,9 @@ func told(n int64) string {
 type printer struct {
 	w     io.Writer
 	wrong bool // say what is wrong: else it is merely on its way
-	err   error
+	// unseen is said where there is no gate to look at.
+	unseen string
+	err    error
 }
 
 func (p *printer) line(format string, args ...any) {
@@ -241,9 +251,11 @@ func (p *printer) account(a reconcile.Account) {
 	p.line("  database  stock %d = %d left + %d held (%d confirmed, %d paid)", a.Stock, a.Left, a.Held(), a.Confirmed, a.Paid)
 	switch g := a.Gate; {
 	case g == nil:
-		p.line("  gate      in the service's process, not seen from here")
+		p.line("  gate      %s", p.unseen)
 	case !g.Loaded:
 		p.line("  gate      not loaded")
+	case g.Stockless():
+		p.line("  gate      no stock in this mode, %d buyers (%d in flight)", g.Buyers, g.Marks)
 	default:
 		p.line("  gate      units %d = %d left + %d buyers (%d in flight)", g.Units, g.Left, g.Buyers, g.Marks)
 	}

@@ -86,6 +86,80 @@ func TestVerifyLooksAtADatabaseWhoseGateItCannotSee(t *testing.T) {
 	p.stop(t)
 }
 
+// drifts are the kinds that a service says stand.
+func drifts(t *testing.T, p *process) []string {
+	t.Helper()
+	status, b, err := call(p.base, "GET", "/api/operator/drift", "", "")
+	var got struct{ Drift []struct{ Kind string } }
+	if err == nil {
+		err = json.Unmarshal(b, &got)
+	}
+	if err != nil || status != 200 {
+		t.Fatalf("drift: got %d %s, %v", status, b, err)
+	}
+	var kinds []string
+	for _, d := range got.Drift {
+		kinds = append(kinds, d.Kind)
+	}
+	return kinds
+}
+
+func TestWithoutAQueueTheDatabaseIsComparedWithItself(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, dir, "--mode", "sync", "--reconcile", "1s")
+	d := newDoor(t, p.base, 10)
+	d.rush(4)
+	wantConfirmed(t, d.results(), 4)
+	db := filepath.Join(dir, "seckill.db")
+	args := []string{"--mode", "sync", "--db", "sqlite:" + db}
+	wantVerify(t, 0, []string{"stock 10 = 6 left + 4 held", "gate      none in this mode", "balanced: 1 vouchers"}, args...)
+	if got := drifts(t, p); len(got) != 0 {
+		t.Errorf("got drift %v, want none", got)
+	}
+	raw, err := sql.Open("sqlite", "file:"+db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.ExecContext(t.Context(), "PRAGMA busy_timeout=5000; UPDATE vouchers SET stock_left = 5"); err != nil {
+		t.Fatal(err)
+	}
+	wantVerify(t, 3, []string{"drift: stock_sum_differs", "NOT balanced"}, args...)
+	waitFor(t, "the service names it", func() bool { return slices.Equal(drifts(t, p), []string{"stock_sum_differs"}) })
+	p.stop(t)
+}
+
+func TestWhereBuyersQueueFirstGateAndDatabaseAreComparedWithoutStock(t *testing.T) {
+	_, args := streams(t)
+	args = append(args, "--mode", "queue-first")
+	p := start(t, t.TempDir(), args...)
+	d := newDoor(t, p.base, 10)
+	d.rush(4)
+	wantConfirmed(t, d.results(), 4)
+	wantVerify(t, 0, []string{"stock 10 = 6 left + 4 held", "no stock in this mode, 4 buyers (0 in flight)", "balanced: 1 vouchers"}, args...)
+	if got := drifts(t, p); len(got) != 0 {
+		t.Errorf("got drift %v, want none", got)
+	}
+	o, err := redis.ParseURL(brokertest.Start(t, "redis", "aof-everysec").URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(o)
+	defer c.Close()
+	if n, err := c.HDel(t.Context(), fmt.Sprintf("seckill:{%s}:buyers", d.voucher), "1").Result(); err != nil || n != 1 {
+		t.Fatalf("got %d, %v, want a buyer who is forgotten", n, err)
+	}
+	short := slices.Concat(args, []string{"--wait", "500ms"})
+	wantVerify(t, 3, []string{"drift: order_without_buyer", "order " + d.told["1"], "NOT balanced"}, short...)
+	wantVerify(t, 0, []string{"repaired: order_without_buyer", "balanced"}, append(short, "--repair")...)
+	d.rush(20)
+	if got := d.results(); got["confirmed"] != 10 {
+		t.Errorf("got %v, want 10 confirmed and the others failed", got)
+	}
+	wantVerify(t, 0, []string{"stock 10 = 0 left + 10 held", "10 buyers (0 in flight)"}, args...)
+	p.stop(t)
+}
+
 func TestVerifyPutsRightWhatItCan(t *testing.T) {
 	db, args := streams(t)
 	p := start(t, t.TempDir(), args...)

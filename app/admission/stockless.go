@@ -6,10 +6,6 @@ import (
 	"queuelab/app/sale"
 )
 
-// unlimited is the stock of a gate that holds none. It is far from the numbers
-// that Lua no longer counts exactly.
-const unlimited = 1 << 50
-
 // left tells what is left of a voucher; nil: the gate itself knows.
 type left func(ctx context.Context, voucher sale.ID) (int64, error)
 
@@ -29,7 +25,7 @@ func (m *Memory) Stockless(tell func(ctx context.Context, voucher sale.ID) (int6
 // offer is what the gate is loaded with.
 func (l left) offer(v sale.Voucher) sale.Voucher {
 	if l != nil {
-		v.Stock, v.Left = unlimited, unlimited
+		v.Stock, v.Left = sale.NoStock, sale.NoStock
 	}
 	return v
 }

@@ -9,7 +9,7 @@ import (
 // Account is the ledger of one voucher:
 //
 //	stock  = left + held                      in the database
-//	units  = left + buyers                    at the gate
+//	units  = left + buyers                    at the gate, where it holds stock
 //	buyers = held + in flight + to give back  while nothing happens
 //
 // where held are the confirmed and paid orders, in flight those with a mark, and
@@ -55,6 +55,9 @@ func (a Account) drift() (ds []Drift) {
 	}
 	if a.Left+a.Held() != a.Stock {
 		add(StockSumDiffers, "%d left and %d held are not the stock of %d", a.Left, a.Held(), a.Stock)
+	}
+	if a.StockLeft != nil && *a.StockLeft != a.Left {
+		add(DatabasesDiffer, "%d left in the database of the stock and %d in that of the orders", *a.StockLeft, a.Left)
 	}
 	return ds
 }

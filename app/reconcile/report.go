@@ -28,11 +28,13 @@ type AccountReport struct {
 
 // GateReport is the gate's part of an AccountReport.
 type GateReport struct {
-	Loaded   bool  `json:"loaded"`
-	Units    int64 `json:"units"`
-	Left     int64 `json:"left"`
-	Buyers   int64 `json:"buyers"`
-	InFlight int64 `json:"inFlight"` // orders that are not known to be decided
+	Loaded bool `json:"loaded"`
+	// Stockless: the gate of this mode holds no stock, and Units and Left are 0.
+	Stockless bool  `json:"stockless"`
+	Units     int64 `json:"units"`
+	Left      int64 `json:"left"`
+	Buyers    int64 `json:"buyers"`
+	InFlight  int64 `json:"inFlight"` // orders that are not known to be decided
 }
 
 // QueueReport is what a queue tells of itself; null is what it does not tell.
@@ -62,6 +64,9 @@ func ReportAccounts(as []Account) []AccountReport {
 			Balanced: len(wrong) == 0, Wrong: append([]string{}, wrong...)}
 		if g := a.Gate; g != nil {
 			out[i].Gate = &GateReport{Loaded: g.Loaded, Units: g.Units, Left: g.Left, Buyers: g.Buyers, InFlight: g.Marks}
+			if g.Stockless() {
+				out[i].Gate.Stockless, out[i].Gate.Units, out[i].Gate.Left = true, 0, 0
+			}
 		}
 	}
 	return out

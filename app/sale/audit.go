@@ -14,9 +14,23 @@ type Book struct {
 	Marks  int64 // orders that are not known to be decided
 }
 
+// NoStock is the units of a gate that holds no stock and leaves it to whoever
+// decides the orders. It is far from the numbers that Lua no longer counts exactly.
+const NoStock = 1 << 50
+
+// Stockless reports whether the gate holds no stock of the voucher: then Units and
+// Left say nothing.
+func (b Book) Stockless() bool { return b.Units >= NoStock }
+
 // Off is by how much the units left differ from those that nobody holds: 0 in a
-// gate that is right. Where more are held than there are, none should be left.
-func (b Book) Off() int64 { return b.Left - max(0, b.Units-b.Buyers) }
+// gate that is right, or holds no stock. Where more are held than there are, none
+// should be left.
+func (b Book) Off() int64 {
+	if b.Stockless() {
+		return 0
+	}
+	return b.Left - max(0, b.Units-b.Buyers)
+}
 
 // Mark is the pending mark of an order.
 type Mark struct {
