@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +22,7 @@ var ErrAttempts = errors.New("queue: the attempts are used up, and the last one 
 // they were received, for as long as none fails. A failed delivery is nacked
 // where the queue can; it then comes again after those of its key that the
 // worker already holds. Where the queue cannot nack, the delivery is retried in
-// its lane, and those of the same lane wait for it.
+// its lane, and those of its key wait for it.
 //
 // A worker holds at most 4 * Lanes * Batch deliveries. Prefetch and leases must
 // allow for the time in which it works through so many.
@@ -35,23 +34,29 @@ type Worker struct {
 	// nil, or one error per delivery, nil for each that is done. What is done
 	// is acked. A panic counts as an error of every delivery of the batch.
 	Handle func(ctx context.Context, batch []*Delivery) []error
-	// Lanes is how many batches are handled at once. A key always goes to the
-	// same lane; messages without a key go to any. Default 1.
+	// Lanes is how many batches are handled at once. A key is in one of them at a
+	// time. Default 1.
 	Lanes int
 	// Batch is the most deliveries that Handle gets at once; a batch is what is
-	// there, never waited for. Default 1.
+	// there, waited for no longer than Linger. Default 1.
 	Batch int
+	// Linger is how long a batch that is not full waits for more while other lanes
+	// are at work. It is for handlers that cost much a batch and little a message,
+	// such as those that wait for a disk. Default 0: not at all.
+	Linger time.Duration
 	// MaxAttempts is how often a message is handled before it is given up. 0:
 	// for ever. A queue that only flags redeliveries may flag a message that
 	// nobody handled, so that with such a queue 1 gives up innocent messages.
 	MaxAttempts int
-	// Attempts counts an attempt at each of the deliveries of a batch, durably, and
-	// returns their numbers, in the same order, starting at 1. It is called before
-	// each handling, so that a message that kills the process is counted too. Set
-	// it where the queue does not count, or merely flags. Nil: what the queue says,
-	// or what failed in this Run, whichever is more; that is also used when
-	// Attempts fails, which OnError is told.
-	Attempts func(ctx context.Context, batch []*Delivery) ([]int, error)
+	// Attempts notes, durably, that the deliveries of a batch are about to be
+	// handled, and returns how often that was so of each, in the same order, this
+	// time included. It is called before each handling, so that a message that kills
+	// the process is counted too; ended, unless it is nil, is called after it, and
+	// before anything is settled, with those that are not done. Set it where the queue
+	// does not count, or merely flags. Nil: what the queue says, or what failed in
+	// this Run, whichever is more; that is also used when Attempts fails, which
+	// OnError is told.
+	Attempts func(ctx context.Context, batch []*Delivery) (numbers []int, ended func(ctx context.Context, failed []*Delivery) error, err error)
 	// DeadLetter takes a message whose attempts are used up; after nil the
 	// delivery is acked, after an error it counts as failed once more. It must
 	// be set where MaxAttempts is.
@@ -94,19 +99,15 @@ func (w *Worker) Run(ctx context.Context) error {
 		Worker:   w,
 		stopping: stopping,
 		handling: handling,
-		batch:    max(w.Batch, 1),
-		lanes:    make([]chan *Delivery, max(w.Lanes, 1)),
+		limit:    4 * max(w.Lanes, 1) * max(w.Batch, 1),
+		backlog:  newBacklog(max(w.Batch, 1), w.Linger),
 		freed:    make(chan struct{}, 1),
-		seed:     maphash.MakeSeed(),
 		failed:   make(map[string]int),
 		// Asked without deliveries, which costs nothing.
 		canNack: !errors.Is(w.Consumer.Nack(ctx), ErrUnsupported),
 	}
-	r.limit = 4 * len(r.lanes) * r.batch
-	for i := range r.lanes {
-		// Room for all: one lane that waits must not keep the receiver from the others.
-		r.lanes[i] = make(chan *Delivery, r.limit)
-		r.wg.Go(func() { r.work(r.lanes[i]) })
+	for lane := range max(w.Lanes, 1) {
+		r.wg.Go(func() { r.work(lane) })
 	}
 	err := r.receive()
 	stop()
@@ -132,14 +133,11 @@ type run struct {
 	*Worker
 	stopping context.Context // ends the receiving, and every wait
 	handling context.Context // what handlers get
-	batch    int
 	limit    int
 	canNack  bool
 
-	lanes []chan *Delivery
-	seed  maphash.Seed
-	next  int // lane of the next message without a key
-	wg    sync.WaitGroup
+	backlog *backlog
+	wg      sync.WaitGroup
 
 	held  atomic.Int64
 	freed chan struct{}
@@ -161,9 +159,7 @@ func (r *run) receive() error {
 		}
 		ds, err := r.Consumer.Receive(r.stopping, room)
 		r.held.Add(int64(len(ds)))
-		for _, d := range ds {
-			r.lanes[r.laneOf(d)] <- d
-		}
+		r.backlog.add(ds)
 		switch {
 		case err == nil:
 		case r.stopping.Err() != nil:
@@ -175,14 +171,6 @@ func (r *run) receive() error {
 			r.report("receive", err)
 		}
 	}
-}
-
-func (r *run) laneOf(d *Delivery) int {
-	if d.Key == "" {
-		r.next = (r.next + 1) % len(r.lanes)
-		return r.next
-	}
-	return int(maphash.String(r.seed, d.Key) % uint64(len(r.lanes)))
 }
 
 // release makes room for n more deliveries.

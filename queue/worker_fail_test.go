@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"queuelab/queue"
 )
 
@@ -66,14 +68,23 @@ func TestWorkerGivesUp(t *testing.T) {
 			counts := map[string]int{"killer": 2} // which took the process down twice
 			r.run(&queue.Worker{
 				Handle: r.failing, MaxAttempts: 2, DeadLetter: r.deadLetter,
-				Attempts: func(_ context.Context, ds []*queue.Delivery) ([]int, error) {
+				Attempts: func(_ context.Context, ds []*queue.Delivery) ([]int, func(context.Context, []*queue.Delivery) error, error) {
 					ns := make([]int, len(ds))
 					for i, d := range ds {
 						counts[d.ID]++
 						r.note("count %s", d.ID)
 						ns[i] = counts[d.ID]
 					}
-					return ns, nil
+					return ns, func(_ context.Context, failed []*queue.Delivery) error {
+						for _, d := range ds {
+							how := "done"
+							if slices.Contains(failed, d) {
+								how = "failed"
+							}
+							r.note("%s was %s", d.ID, how)
+						}
+						return nil
+					}, nil
 				}}, time.Minute)
 			if got, want := slices.Index(r.log, "dead killer: "+queue.ErrAttempts.Error()) >= 0, true; got != want {
 				t.Errorf("got log %q, want killer dead-lettered because of ErrAttempts", r.log)
@@ -84,13 +95,21 @@ func TestWorkerGivesUp(t *testing.T) {
 			if got, want := slices.Index(r.log, "count bad"), slices.Index(r.log, "handle bad/1"); got > want {
 				t.Errorf("got log %q, want bad counted before it is handled", r.log)
 			}
+			ended := slices.DeleteFunc(slices.Clone(r.log), func(s string) bool { return !strings.Contains(s, " was ") })
+			if d := cmp.Diff([]string{"bad was failed", "killer was done", "bad was done"}, ended); d != "" {
+				t.Errorf("what was said of the attempts' ends (-want +got):\n%s", d)
+			}
 			r.wantLeft()
 		})
 	})
 	t.Run("WhereCountingFailsTheWorkerCountsItself", func(t *testing.T) {
-		for heard, count := range map[string]func(context.Context, []*queue.Delivery) ([]int, error){
-			"no database":                    func(context.Context, []*queue.Delivery) ([]int, error) { return nil, errors.New("no database") },
-			"got 2 numbers for 1 deliveries": func(context.Context, []*queue.Delivery) ([]int, error) { return []int{1, 1}, nil },
+		for heard, count := range map[string]func(context.Context, []*queue.Delivery) ([]int, func(context.Context, []*queue.Delivery) error, error){
+			"no database": func(context.Context, []*queue.Delivery) ([]int, func(context.Context, []*queue.Delivery) error, error) {
+				return nil, nil, errors.New("no database")
+			},
+			"got 2 numbers for 1 deliveries": func(context.Context, []*queue.Delivery) ([]int, func(context.Context, []*queue.Delivery) error, error) {
+				return []int{1, 1}, nil, nil
+			},
 		} {
 			bubble(t, func(r *rig) {
 				r.publish("bad")
@@ -198,7 +217,9 @@ func TestWorkerGivesUp(t *testing.T) {
 			r.publish("killer", "bad", "good")
 			r.run(&queue.Worker{
 				Consumer: &inOneGo{Consumer: r.c}, Batch: 3, Handle: r.failing, MaxAttempts: 1, DeadLetter: r.deadLetter,
-				Attempts: func(context.Context, []*queue.Delivery) ([]int, error) { return []int{2, 1, 1}, nil }}, time.Minute)
+				Attempts: func(context.Context, []*queue.Delivery) ([]int, func(context.Context, []*queue.Delivery) error, error) {
+					return []int{2, 1, 1}, nil, nil
+				}}, time.Minute)
 			r.want("handle bad/1", "handle good/1", "dead killer: "+queue.ErrAttempts.Error(), "dead bad: cannot do bad")
 			r.wantLeft()
 		})

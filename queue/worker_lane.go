@@ -9,29 +9,15 @@ import (
 )
 
 // work is one lane: it handles batch after batch until the worker stops.
-func (r *run) work(in <-chan *Delivery) {
-	for {
-		var batch []*Delivery
-		select {
-		case <-r.stopping.Done():
-			return
-		case d := <-in:
-			batch = append(batch, d)
-		}
-		for more := true; more && len(batch) < r.batch; {
-			select {
-			case d := <-in:
-				batch = append(batch, d)
-			default:
-				more = false
-			}
-		}
+func (r *run) work(lane int) {
+	for batch := r.next(lane); batch != nil; batch = r.next(lane) {
 		for len(batch) > 0 {
 			if r.stopping.Err() != nil {
 				return
 			}
-			var pause time.Duration
-			batch, pause = r.try(batch)
+			again, pause := r.try(batch)
+			r.backlog.giveUp(batch, again)
+			batch = again
 			if len(batch) > 0 && !r.wait(pause) {
 				return
 			}
@@ -39,10 +25,30 @@ func (r *run) work(in <-chan *Delivery) {
 	}
 }
 
+// next waits for the lane's next batch; nil when the worker stops.
+func (r *run) next(lane int) []*Delivery {
+	for r.stopping.Err() == nil {
+		batch, wait := r.backlog.take(lane)
+		if batch != nil {
+			return batch
+		}
+		var late <-chan time.Time
+		if wait > 0 {
+			late = time.After(wait)
+		}
+		select {
+		case <-r.stopping.Done():
+		case <-r.backlog.more:
+		case <-late:
+		}
+	}
+	return nil
+}
+
 // try handles a batch and settles what it can. It returns what must be tried
 // again in this lane, and after which pause.
 func (r *run) try(batch []*Delivery) (again []*Delivery, pause time.Duration) {
-	attempt := r.attempts(batch)
+	attempt, ended := r.attempts(batch)
 	errs := make([]error, len(batch))
 	ready, index := make([]*Delivery, 0, len(batch)), make([]int, 0, len(batch))
 	for i, d := range batch {
@@ -56,15 +62,27 @@ func (r *run) try(batch []*Delivery) (again []*Delivery, pause time.Duration) {
 		errs[index[j]] = err
 	}
 	done := make([]*Delivery, 0, len(batch))
-	var giveBack []*Delivery
+	var failed []int
 	for i, d := range batch {
 		if errs[i] != nil {
 			r.report("handle message "+d.ID, errs[i])
 		}
 		if errs[i] == nil || r.gaveUp(d, attempt[i], errs[i]) {
 			done = append(done, d)
-			continue
+		} else {
+			failed = append(failed, i)
 		}
+	}
+	left := make([]*Delivery, len(failed))
+	for j, i := range failed {
+		left[j] = batch[i]
+	}
+	if err := ended(r.handling, left); err != nil {
+		r.report(fmt.Sprintf("end the attempts at %d messages, of which the first is %s", len(batch), batch[0].ID), err)
+	}
+	var giveBack []*Delivery
+	for _, i := range failed {
+		d := batch[i]
 		if r.stopping.Err() != nil {
 			continue // unsettled, so that closing the consumer gives it back
 		}
@@ -185,15 +203,20 @@ func (r *run) wait(d time.Duration) bool {
 	}
 }
 
-// attempts numbers the handlings that are about to begin.
-func (r *run) attempts(batch []*Delivery) []int {
+// attempts numbers the handlings that are about to begin; ended must be called
+// after them.
+func (r *run) attempts(batch []*Delivery) (numbers []int, ended func(context.Context, []*Delivery) error) {
+	ended = func(context.Context, []*Delivery) error { return nil }
 	if r.Attempts != nil {
-		counted, err := r.Attempts(r.handling, batch)
+		counted, then, err := r.Attempts(r.handling, batch)
+		if then != nil {
+			ended = then
+		}
 		if err == nil && len(counted) != len(batch) {
 			err = fmt.Errorf("got %d numbers for %d deliveries", len(counted), len(batch))
 		}
 		if err == nil {
-			return counted
+			return counted, ended
 		}
 		r.report(fmt.Sprintf("count the attempts at %d messages, of which the first is %s", len(batch), batch[0].ID), err)
 	}
@@ -203,7 +226,7 @@ func (r *run) attempts(batch []*Delivery) []int {
 	for i, d := range batch {
 		ns[i] = max(d.Attempt, r.failed[d.ID]+1)
 	}
-	return ns
+	return ns, ended
 }
 
 // maxRemembered bounds what a worker remembers of messages that failed here

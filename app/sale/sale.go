@@ -8,6 +8,7 @@
 package sale
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -130,9 +131,12 @@ func (r Reservation) Encode() []byte {
 
 // DecodeReservation reads what Encode wrote.
 func DecodeReservation(b []byte) (Reservation, error) {
-	var r Reservation
-	if err := json.Unmarshal(b, &r); err != nil {
-		return r, fmt.Errorf("decode a reservation: %w", err)
+	r, ok := scan(b)
+	if !ok {
+		r = Reservation{}
+		if err := json.Unmarshal(b, &r); err != nil {
+			return r, fmt.Errorf("decode a reservation: %w", err)
+		}
 	}
 	if r.OrderID <= 0 || r.VoucherID <= 0 || r.Nth < 0 {
 		return r, fmt.Errorf("decode a reservation: no order id, no voucher id, or a negative unit")
@@ -141,6 +145,26 @@ func DecodeReservation(b []byte) (Reservation, error) {
 		return r, fmt.Errorf("decode a reservation: %w", err)
 	}
 	return r, nil
+}
+
+// scan reads what Encode writes, letter for letter, and leaves all else to
+// encoding/json: every order's message is read, and this is many times as fast.
+func scan(b []byte) (r Reservation, ok bool) {
+	rest := bytes.TrimPrefix(b, []byte(`{"orderId":"`))
+	order, rest, _ := bytes.Cut(rest, []byte(`","voucherId":"`))
+	voucher, rest, _ := bytes.Cut(rest, []byte(`","userId":"`))
+	user, rest, _ := bytes.Cut(rest, []byte(`"`))
+	nth, at, _ := bytes.Cut(rest, []byte(`,"at":`))
+	number := func(digits []byte) int64 {
+		n, _ := strconv.ParseInt(string(digits), 10, 64)
+		return n
+	}
+	r = Reservation{OrderID: ID(number(order)), VoucherID: ID(number(voucher)), UserID: string(user), AtMillis: number(bytes.TrimSuffix(at, []byte("}")))}
+	if len(nth) > 0 {
+		r.Nth = int(number(bytes.TrimPrefix(nth, []byte(`,"nth":`))))
+	}
+	// Whatever was misread above is written differently here.
+	return r, bytes.Equal(r.Encode(), b)
 }
 
 // Store is what the sale needs of the database.

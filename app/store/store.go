@@ -33,6 +33,7 @@ type Store struct {
 
 	stock   *Store // where the stock is; nil: beside the orders
 	soldOut soldOut
+	begun   underWay
 }
 
 // pool is far below PostgreSQL's 100 connections, so that several instances

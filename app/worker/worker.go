@@ -23,6 +23,8 @@ type Store interface {
 	Fulfil(ctx context.Context, rs []sale.Reservation) ([]sale.Decision, error)
 	GiveUp(ctx context.Context, r sale.Reservation, message string, body []byte, reason, cause string) (sale.Order, error)
 	Orders(ctx context.Context, ids ...sale.ID) ([]sale.Order, error)
+	BeginAttempt(ctx context.Context, messages ...string) (store.Attempt, error)
+	EndAttempt(ctx context.Context, a store.Attempt, failed ...string) error
 	CountAttempts(ctx context.Context, messages ...string) (map[string]int, error)
 	ForgetAttempts(ctx context.Context, messages ...string) error
 	DeadLetter(ctx context.Context, message string, body []byte, reason string) error
@@ -63,6 +65,11 @@ type Worker struct {
 // stepTimeout bounds a step at the gate after a commit.
 const stepTimeout = 3 * time.Second
 
+// linger is how long a batch waits for more orders while others are decided. All
+// transactions of a hot sale meet at the row of its stock, so that many small ones
+// would only wait for each other's disk.
+const linger = 5 * time.Millisecond
+
 // Trust is how long what the database said of an order is told to the gate as it
 // was. Whoever was held up for longer looks again: the order may be closed.
 const Trust = 10 * time.Second
@@ -71,9 +78,10 @@ const Trust = 10 * time.Second
 func (w *Worker) Run(ctx context.Context, c queue.Consumer, caps queue.Capabilities) error {
 	qw := &queue.Worker{
 		Consumer:     c,
-		Handle:       w.handler(caps),
+		Handle:       w.handle,
 		Lanes:        w.Lanes,
 		Batch:        w.Batch,
+		Linger:       linger,
 		MaxAttempts:  w.MaxAttempts,
 		Attempts:     w.counter(caps),
 		DeadLetter:   w.deadLetter,
@@ -97,51 +105,45 @@ func countsInStore(caps queue.Capabilities) bool {
 	return caps.Guarantee == queue.AtLeastOnce && caps.Attempts != queue.CountedByBroker
 }
 
-func (w *Worker) counter(caps queue.Capabilities) func(context.Context, []*queue.Delivery) ([]int, error) {
+func (w *Worker) counter(caps queue.Capabilities) func(context.Context, []*queue.Delivery) ([]int, func(context.Context, []*queue.Delivery) error, error) {
 	if !countsInStore(caps) {
 		return nil
 	}
-	return func(ctx context.Context, batch []*queue.Delivery) ([]int, error) {
-		var ids []string
-		for _, d := range batch {
-			if caps.Attempts != queue.FlaggedByBroker || d.Attempt > 1 {
-				ids = append(ids, d.ID)
-			}
-		}
-		var counted map[string]int
+	noted := func(d *queue.Delivery) bool { return caps.Attempts != queue.FlaggedByBroker || d.Attempt > 1 }
+	return func(ctx context.Context, batch []*queue.Delivery) ([]int, func(context.Context, []*queue.Delivery) error, error) {
+		var a store.Attempt
 		err := w.patiently(ctx, func() (err error) {
-			counted, err = w.Store.CountAttempts(ctx, ids...)
+			a, err = w.Store.BeginAttempt(ctx, names(batch, noted)...)
 			return err
 		})
 		ns := make([]int, len(batch))
 		for i, d := range batch {
-			ns[i] = counted[d.ID]
-			if caps.Attempts == queue.FlaggedByBroker {
-				ns[i]++ // the first delivery was not written down
-			}
-		}
-		return ns, err
-	}
-}
-
-func (w *Worker) handler(caps queue.Capabilities) func(context.Context, []*queue.Delivery) []error {
-	return func(ctx context.Context, batch []*queue.Delivery) []error {
-		errs := w.handle(ctx, batch)
-		if countsInStore(caps) {
-			var done []string
-			for i, d := range batch {
-				if errs == nil || errs[i] == nil {
-					done = append(done, d.ID)
+			ns[i] = 1
+			if noted(d) {
+				ns[i] = a.Number(d.ID)
+				if caps.Attempts == queue.FlaggedByBroker {
+					ns[i]++ // the first delivery was not written down
 				}
 			}
-			if err := w.Store.ForgetAttempts(ctx, done...); err != nil {
-				w.Log.Warn("worker", "error", err)
-			}
 		}
-		return errs
+		return ns, func(ctx context.Context, failed []*queue.Delivery) error {
+			return w.patiently(ctx, func() error { return w.Store.EndAttempt(ctx, a, names(failed, noted)...) })
+		}, err
 	}
 }
 
+// names are the ids of those deliveries of a batch.
+func names(batch []*queue.Delivery, which func(*queue.Delivery) bool) []string {
+	ids := make([]string, 0, len(batch))
+	for _, d := range batch {
+		if which(d) {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids
+}
+
+// handle decides the orders of a batch.
 func (w *Worker) handle(ctx context.Context, batch []*queue.Delivery) (errs []error) {
 	ctx, span := w.Tracer.Batch(ctx, "decide", len(batch), func(i int) trace.Carrier {
 		return trace.Carrier{ID: batch[i].ID, Headers: batch[i].Headers}
