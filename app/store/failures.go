@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,18 +23,35 @@ func again(do func() error) (err error) {
 	return err
 }
 
-// conflict reports that a transaction lost against another one and may simply
-// be tried again.
+// conflict reports that a transaction lost against another one, or began before a
+// change of the schema, and may simply be tried again.
 func conflict(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "40P01" || pg.Code == "40001")
+	return errors.As(err, &pg) && (pg.Code == "40P01" || pg.Code == "40001") || outdated(err)
 }
 
-// Transient reports that err says something about the database being away or
-// overloaded, and nothing about what it was asked to do.
+// Misfit reports that the database answers, and that its schema, or what we may do
+// there, is not what this version of the service counts on: everybody's order meets
+// that alike, until somebody puts the database right.
+func Misfit(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code[:2] == "42" || pg.Code[:2] == "28" || outdated(err)
+	}
+	if errors.Is(err, gorm.ErrInvalidField) { // 42703, as gorm says it
+		return true
+	}
+	return err != nil && contains(err.Error(), "no such table", "no such column", "has no column named")
+}
+
+// Transient reports that err says something about the database being away,
+// overloaded or a Misfit, and nothing about what it was asked to do.
 func Transient(err error) bool {
 	if err == nil {
 		return false
+	}
+	if Misfit(err) {
+		return true
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -54,11 +72,9 @@ func Transient(err error) bool {
 		errors.As(err, &ne), errors.As(err, &ce), pgconn.SafeToRetry(err):
 		return true
 	}
-	text := err.Error()
-	for _, part := range []string{"database is locked", "disk I/O error", "database or disk is full", "database is closed", "conn closed"} {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
+	return contains(err.Error(), "database is locked", "disk I/O error", "database or disk is full", "database is closed", "conn closed")
+}
+
+func contains(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }

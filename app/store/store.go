@@ -122,7 +122,7 @@ func connect(ctx context.Context, u *url.URL, rawURL string, instead map[string]
 		return nil, fmt.Errorf("database %s: %w", Redact(rawURL), plain(err))
 	}
 	s := &Store{write: db, read: db, name: "postgres"}
-	if err := s.prepare(ctx, db, pool); err != nil {
+	if err := errors.Join(keepCurrent(db), s.prepare(ctx, db, pool)); err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s: %w", Redact(rawURL), err), s.Close())
 	}
 	return s, nil

@@ -344,7 +344,11 @@ func (w *Worker) patiently(ctx context.Context, do func() error) error {
 		if err == nil || !store.Transient(err) || ctx.Err() != nil {
 			return err
 		}
-		w.Log.Warn("waiting for the database", "error", err)
+		if store.Misfit(err) {
+			w.Log.Error("orders wait until the database is put right: its schema or its rights are not those of this version", "error", err)
+		} else {
+			w.Log.Warn("waiting for the database", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return err
