@@ -291,8 +291,9 @@ func TestDriftIsNamedAndPutRight(t *testing.T) {
 		return g
 	}
 	gates := map[string]func(*testing.T) gate{
-		"memory": func(*testing.T) gate { return admission.NewMemory(nil) },
-		"redis":  func(t *testing.T) gate { return redis(t) },
+		"memory":           func(*testing.T) gate { return admission.NewMemory(nil) },
+		"redis in buckets": inBuckets,
+		"redis":            func(t *testing.T) gate { return redis(t) },
 		// Buyers queue up first, and the database alone has stock.
 		"memory without stock": func(*testing.T) gate {
 			g := admission.NewMemory(nil)

@@ -53,23 +53,23 @@ func TestTheSameIdempotencyKeyGetsTheSameOrder(t *testing.T) {
 	}
 }
 
-func TestAVoucherSaysHowManyEachMayHaveAndHowManyMayWait(t *testing.T) {
+func TestAVoucherSaysHowManyEachMayHaveAndHowManyMayWaitAndInHowManyBuckets(t *testing.T) {
 	l := newLab(t, "memory://orders", true)
-	status, _, body := l.call("POST", "/api/vouchers", offerOf(t, 5, map[string]any{"perUser": 2, "maxInFlight": 50}), asOperator)
+	status, _, body := l.call("POST", "/api/vouchers", offerOf(t, 5, map[string]any{"perUser": 2, "maxInFlight": 50, "buckets": 16}), asOperator)
 	if status != 201 {
 		t.Fatalf("got %d %s", status, body)
 	}
 	id := field(t, body, "id")
 	_, _, list := l.call("GET", "/api/vouchers", "", asOperator)
-	if !strings.Contains(list, `"perUser":2,"maxInFlight":50`) {
-		t.Errorf("got %s, want both numbers", list)
+	if !strings.Contains(list, `"perUser":2,"maxInFlight":50,"buckets":16`) {
+		t.Errorf("got %s, want all three numbers", list)
 	}
 	for i, want := range []int{202, 202, 409} {
 		if status, _, body := l.buy(id, "X-User-ID: alice"); status != want {
 			t.Errorf("click %d: got %d %s, want %d", i+1, status, body, want)
 		}
 	}
-	for _, bad := range []map[string]any{{"perUser": 11}, {"perUser": -1}, {"maxInFlight": -1}} {
+	for _, bad := range []map[string]any{{"perUser": 11}, {"perUser": -1}, {"maxInFlight": -1}, {"buckets": 65}, {"buckets": 16, "maxInFlight": 9}} {
 		if status, _, body := l.call("POST", "/api/vouchers", offerOf(t, 5, bad), asOperator); status != 400 {
 			t.Errorf("%v: got %d %s, want 400", bad, status, body)
 		}
