@@ -10,6 +10,7 @@ import (
 
 	"queuelab/app/admission"
 	"queuelab/app/sale"
+	"queuelab/app/store"
 	"queuelab/backends"
 	"queuelab/queue"
 )
@@ -73,13 +74,13 @@ func (s *service) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range append(gate, databaseDangers(settings)...) {
+	for _, d := range gate {
 		// The queue is most often in the Redis of admission: one sentence is enough.
 		if !slices.ContainsFunc(ds, func(e danger) bool { return e.name == d.name }) {
 			ds = append(ds, d)
 		}
 	}
-	return s.refuse(ds...)
+	return s.refuse(append(ds, databaseDangers(settings...)...)...)
 }
 
 func gateDangers(ctx context.Context, gate sale.Gate) ([]danger, error) {
@@ -109,17 +110,19 @@ func redisDangers(whose string, set map[string]string) []danger {
 	return ds
 }
 
-func databaseDangers(set map[string]string) []danger {
+func databaseDangers(all ...store.Settings) []danger {
 	var ds []danger
-	if set["fsync"] == "off" {
-		ds = append(ds, danger{pgFsync, "fsync=off in the database",
-			"a power cut can destroy it, and undo orders that buyers were told of",
-			"set fsync = on"})
-	}
-	if v := set["synchronous_commit"]; v == "off" {
-		ds = append(ds, danger{pgCommit, "synchronous_commit=off in the database",
-			"a commit is answered before it is on the disk, so that a crash undoes orders whose messages are acked",
-			"set synchronous_commit = on"})
+	for _, set := range all {
+		if set.Fsync == "off" {
+			ds = append(ds, danger{pgFsync, "fsync=off in " + set.Of,
+				"a power cut can destroy it, and undo orders that buyers were told of",
+				"set fsync = on"})
+		}
+		if set.SynchronousCommit == "off" {
+			ds = append(ds, danger{pgCommit, "synchronous_commit=off in " + set.Of,
+				"a commit is answered before it is on the disk, so that a crash undoes orders whose messages are acked",
+				"set synchronous_commit = on"})
+		}
 	}
 	return ds
 }

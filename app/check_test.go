@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/app/store"
 	"queuelab/bench/broker/brokertest"
 )
 
@@ -54,7 +55,7 @@ func TestAnUnsafeURLIsRefusedByName(t *testing.T) {
 
 func TestEveryDangerSaysWhatWhyAndHow(t *testing.T) {
 	all := redisDangers("admission", map[string]string{"maxmemory-policy": "allkeys-lru", "appendonly": "no"})
-	all = append(all, databaseDangers(map[string]string{"fsync": "off", "synchronous_commit": "off"})...)
+	all = append(all, databaseDangers(store.Settings{Of: "the database", Fsync: "off", SynchronousCommit: "off"})...)
 	all = append(all, queueURLDangers("kafka://h/t?acks=1")...)
 	all = append(all, queueURLDangers("amqp://h/?queue=q&persistent=false&auto-ack=true")...)
 	var names []string
@@ -71,7 +72,7 @@ func TestEveryDangerSaysWhatWhyAndHow(t *testing.T) {
 	}
 	safe := redisDangers("x", map[string]string{"maxmemory-policy": "noeviction", "appendonly": "yes"})
 	safe = append(safe, redisDangers("x", nil)...)
-	safe = append(safe, databaseDangers(map[string]string{"fsync": "on", "synchronous_commit": "on"})...)
+	safe = append(safe, databaseDangers(store.Settings{Of: "the database", Fsync: "on", SynchronousCommit: "on"})...)
 	for _, url := range []string{"kafka", "memory", "kafka://h/t?acks=all", "kafka://h/t", "amqp://h/?queue=q&type=quorum", "nope://"} {
 		safe = append(safe, queueURLDangers(url)...)
 	}
@@ -119,6 +120,10 @@ func TestADatabaseThatForgetsIsRefused(t *testing.T) {
 	pg := brokertest.Start(t, "postgres", "async-commit")
 	if got := refusal(t, "--db", pg.URL()); !strings.Contains(got, "--allow-unsafe="+pgCommit) {
 		t.Errorf("got %q, want it to name %s", got, pgCommit)
+	}
+	db := "sqlite:" + filepath.Join(t.TempDir(), "x.db")
+	if got := refusal(t, "--db", db, "--stock-db", pg.URL()); !strings.Contains(got, "--allow-unsafe="+pgCommit) || !strings.Contains(got, "in the database of the stock") {
+		t.Errorf("got %q, want it to name %s and where it is set", got, pgCommit)
 	}
 }
 

@@ -56,5 +56,8 @@ func (a Account) drift() (ds []Drift) {
 	if a.Left+a.Held() != a.Stock {
 		add(StockSumDiffers, "%d left and %d held are not the stock of %d", a.Left, a.Held(), a.Stock)
 	}
+	if a.StockLeft != nil && *a.StockLeft != a.Left {
+		add(DatabasesDiffer, "%d left in the database of the stock and %d in that of the orders", *a.StockLeft, a.Left)
+	}
 	return ds
 }

@@ -18,6 +18,9 @@ const (
 	SoldTwice Kind = "unit_sold_twice"
 	// StockSumDiffers: the units left and the orders that have one are not the stock.
 	StockSumDiffers Kind = "stock_sum_differs"
+	// DatabasesDiffer: the database of the stock has other units left than the one of
+	// the orders, and nothing is on its way between them.
+	DatabasesDiffer Kind = "databases_differ"
 )
 
 // Those of the gate are what an order's way looks like between two steps, for a
@@ -51,7 +54,7 @@ const (
 
 // Kinds lists them all.
 func Kinds() []Kind {
-	return []Kind{Oversold, SoldTwice, StockSumDiffers, GateNotLoaded, UnitsDiffer, StockDiffers, OrderWithoutBuyer,
+	return []Kind{Oversold, SoldTwice, StockSumDiffers, DatabasesDiffer, GateNotLoaded, UnitsDiffer, StockDiffers, OrderWithoutBuyer,
 		ClosedOrderHolds, BuyerWithoutOrder, MarkWithoutBuyer, MarkOfDecided, MarkUnreadable, OrderWaits}
 }
 
@@ -59,7 +62,9 @@ func Kinds() []Kind {
 const ReasonLost = "lost"
 
 // Sure reports whether one look is enough: the numbers are all of one moment.
-func (k Kind) Sure() bool { return k == Oversold || k == SoldTwice || k == StockSumDiffers }
+func (k Kind) Sure() bool {
+	return k == Oversold || k == SoldTwice || k == StockSumDiffers || k == DatabasesDiffer
+}
 
 // Drift is one difference.
 type Drift struct {

@@ -105,6 +105,9 @@ func (s *scan) add(k Kind, r sale.Reservation, format string, args ...any) {
 // out what its numbers say is right.
 func (s *scan) compare(ctx context.Context, a Account, full bool) error {
 	s.l.Found = append(s.l.Found, a.drift()...)
+	// What is between two databases waits; most of it has a mark too.
+	waiting := s.l.Waiting
+	defer func() { s.l.Waiting = max(s.l.Waiting, waiting+a.Between) }()
 	g := a.Gate
 	if g == nil {
 		return nil

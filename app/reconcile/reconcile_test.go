@@ -497,6 +497,8 @@ func TestTheDatabaseContradictsItselfAtOnce(t *testing.T) {
 		"a unit too few":     {reconcile.Account{Ledger: ledger(10, 3, 5, 1, 6)}, 1},
 		"oversold":           {reconcile.Account{Ledger: ledger(5, 0, 5, 1, 6)}, 2},
 		"one buyer twice":    {reconcile.Account{Ledger: ledger(10, 4, 5, 1, 5)}, 1},
+		"two databases":      {reconcile.Account{Ledger: elsewhere(ledger(10, 4, 5, 1, 6), 4)}, 0},
+		"two that differ":    {reconcile.Account{Ledger: elsewhere(ledger(10, 4, 5, 1, 6), 5)}, 1},
 		"a gate in flight":   {reconcile.Account{Ledger: ledger(10, 4, 5, 1, 6), Gate: &sale.Book{Loaded: true, Units: 10, Left: 3, Buyers: 7, Marks: 1}}, 0},
 		"a gate that is off": {reconcile.Account{Ledger: ledger(10, 4, 5, 1, 6), Gate: &sale.Book{Loaded: true, Units: 10, Left: 4, Buyers: 7, Marks: 1}}, 1},
 		"a quiet gate with a buyer too many": {reconcile.Account{Ledger: ledger(10, 4, 5, 1, 6), Quiet: true,
@@ -510,6 +512,11 @@ func TestTheDatabaseContradictsItselfAtOnce(t *testing.T) {
 
 func ledger(stock, left, confirmed, paid, units int64) sale.Ledger {
 	return sale.Ledger{Voucher: sale.Voucher{Stock: stock, Left: left}, Confirmed: confirmed, Paid: paid, Units: units}
+}
+
+func elsewhere(l sale.Ledger, left int64) sale.Ledger {
+	l.StockLeft = &left
+	return l
 }
 
 // broken is a database in which somebody changed a number.

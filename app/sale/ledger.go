@@ -9,6 +9,10 @@ type Ledger struct {
 	Confirmed, Paid, Failed, Cancelled, Refunded int64
 	Units                                        int64 // distinct ones that buyers hold: each buyer's first, second and so on
 	GiveBack                                     int64 // closed orders whose unit the gate may still hold
+	// StockLeft is what is left in the database of the stock, where that is another
+	// one; nil also while anything is between the two.
+	StockLeft *int64
+	Between   int // requests to the database of the stock that are not concluded
 }
 
 // Held counts the orders that have a unit.

@@ -6,18 +6,28 @@ import (
 	"fmt"
 )
 
-// Settings tells what a commit means on this PostgreSQL, for our connections:
-// fsync and synchronous_commit. On SQLite, whose settings are ours, it is empty.
-func (s *Store) Settings(ctx context.Context) (map[string]string, error) {
-	if s.name != "postgres" {
-		return nil, nil
+// Settings are what a commit means on one PostgreSQL, for our connections.
+type Settings struct {
+	Of                string // "the database", or "the database of the stock"
+	Fsync             string
+	SynchronousCommit string
+}
+
+// Settings tells them of each database of ours, but for SQLite, whose settings
+// are ours.
+func (s *Store) Settings(ctx context.Context) (all []Settings, err error) {
+	for of, db := range map[string]*Store{"the database": s, "the database of the stock": s.stock} {
+		if db == nil || db.name != "postgres" {
+			continue
+		}
+		set := Settings{Of: of}
+		err := db.read.WithContext(ctx).Raw("SELECT current_setting('fsync'), current_setting('synchronous_commit')").Row().Scan(&set.Fsync, &set.SynchronousCommit)
+		if err != nil {
+			return nil, fmt.Errorf("read the settings of %s: %w", of, err)
+		}
+		all = append(all, set)
 	}
-	var fsync, commit string
-	err := s.read.WithContext(ctx).Raw("SELECT current_setting('fsync'), current_setting('synchronous_commit')").Row().Scan(&fsync, &commit)
-	if err != nil {
-		return nil, fmt.Errorf("read the database's settings: %w", err)
-	}
-	return map[string]string{"fsync": fsync, "synchronous_commit": commit}, nil
+	return all, nil
 }
 
 // Pools are the connections to the database by what they are for, as of now.

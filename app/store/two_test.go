@@ -345,3 +345,85 @@ func TestADatabaseIsOpenedAsItIs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestALedgerTellsOfBothDatabasesWhenNothingIsBetweenThem(t *testing.T) {
+	bothTwo(t, func(t *testing.T, orders, stock string) {
+		s := openTwo(t, orders, stock)
+		v := voucher(t, s, 5)
+		want := func(left int64, between int) {
+			t.Helper()
+			l, err := s.Ledger(t.Context(), v.ID)
+			if err != nil || l.Between != between || (l.StockLeft == nil) != (between > 0) || l.StockLeft != nil && *l.StockLeft != left {
+				t.Errorf("got %+v (%v), %v, want %d left in the database of the stock, unless any of %d requests is on its way", l, l.StockLeft, err, left, between)
+			}
+		}
+		want(5, 0)
+		a := reservation(v, "a")
+		if err := s.Ask(t.Context(), a, reservation(v, "b")); err != nil {
+			t.Fatal(err)
+		}
+		want(0, 2)
+		if err := s.Answer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want(0, 2) // 3 in the one and 5 in the other
+		relay(t, s)
+		want(3, 0)
+		if _, ok, err := s.CloseOrder(t.Context(), a.OrderID, sale.Cancelled, "test"); err != nil || !ok {
+			t.Fatalf("got %v, %v, want it closed", ok, err)
+		}
+		want(0, 1)
+		relay(t, s)
+		want(4, 0)
+		if err := s.Stock().Add(t.Context(), v.ID, 3); err != nil { // by hand
+			t.Fatal(err)
+		}
+		want(7, 0)
+	})
+}
+
+// While orders come and go between two databases no ledger may contradict them.
+func TestALedgerNeverMistakesWhatIsOnItsWay(t *testing.T) {
+	dir := t.TempDir()
+	s := openTwo(t, "sqlite:"+filepath.Join(dir, "orders.db"), "sqlite:"+filepath.Join(dir, "stock.db"))
+	v := voucher(t, s, 1000)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(done)
+		for i := range 60 {
+			r := reservation(v, fmt.Sprint("u", i))
+			if _, err := s.Fulfil(t.Context(), []sale.Reservation{r}); err != nil {
+				t.Error(err)
+				return
+			}
+			if i%3 != 0 {
+				continue
+			}
+			if _, _, err := s.CloseOrder(t.Context(), r.OrderID, sale.Cancelled, "test"); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	looks, quiet := 0, 0
+	for ended := false; !ended; looks++ {
+		select {
+		case <-done:
+			ended = true
+		default:
+		}
+		l, err := s.Ledger(t.Context(), v.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.StockLeft == nil {
+			continue
+		}
+		if quiet++; *l.StockLeft != l.Left {
+			t.Fatalf("got %d left and %d in the database of the stock at look %d, want both of one moment", l.Left, *l.StockLeft, looks)
+		}
+	}
+	wg.Wait()
+	t.Logf("%d of %d looks saw both", quiet, looks)
+}

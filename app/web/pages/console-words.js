@@ -35,7 +35,7 @@ const zh = {
   vAfter: "结束必须晚于开始。", vWithin: "必须在开始与结束之间。", vFrom: "请先填写“从”。", vOrder: "不能早于“从”。", sec: "{0} 秒", minSec: "{0} 分 {1} 秒", hourMin: "{0} 小时 {1} 分", dayHour: "{0} 天 {1} 小时",
   e_busy: "服务繁忙，请稍后再试。", e_invalid: "请求无效：{0}", e_wrong_state: "当前状态不允许：{0}", e_not_found: "不存在：{0}", e_unauthorized: "未获授权：{0}", e_forbidden: "不允许：{0}",
   e_wrong_login: "用户名或密码错误。", e_too_many: "尝试过于频繁，请稍后再试。", e_internal: "服务内部出错。", e_other: "出错：{0}",
-  d_oversold: "超卖：持有名额的订单多于库存", d_unit_sold_twice: "同一名额卖了两次", d_stock_sum_differs: "剩余与已售之和不等于库存", d_gate_not_loaded: "准入侧不认识在售的券",
+  d_oversold: "超卖：持有名额的订单多于库存", d_unit_sold_twice: "同一名额卖了两次", d_stock_sum_differs: "剩余与已售之和不等于库存", d_databases_differ: "库存库与订单库的剩余数不一致", d_gate_not_loaded: "准入侧不认识在售的券",
   d_units_differ: "准入侧与数据库的总量不同", d_stock_differs: "准入侧的剩余不对", d_order_without_buyer: "订单有名额而准入侧未占用", d_closed_order_still_holds: "已关闭的订单仍占用名额",
   d_buyer_without_order_or_mark: "名额被占用，但没有订单", d_mark_without_buyer: "订单在等决定，但名额不归它", d_mark_of_decided_order: "已决定的订单仍算在途", d_mark_unreadable: "在途标记无法读取", d_order_waits: "订单等待过久",
 };
@@ -64,7 +64,7 @@ const en = {
   vAfter: "The end must be after the beginning.", vWithin: "Must be within the sale.", vFrom: "Fill in the first one as well.", vOrder: "Must not be before the first one.", sec: "{0} s", minSec: "{0} min {1} s", hourMin: "{0} h {1} min", dayHour: "{0} d {1} h",
   e_busy: "The service is busy: try again in a moment.", e_invalid: "{0}", e_wrong_state: "{0}", e_not_found: "{0}", e_unauthorized: "{0}", e_forbidden: "{0}",
   e_wrong_login: "The name or the password is wrong.", e_too_many: "Too many tries: wait a moment.", e_internal: "The service failed.", e_other: "{0}",
-  d_oversold: "Oversold: more orders have a unit than there are", d_unit_sold_twice: "One unit was sold twice", d_stock_sum_differs: "Left and held are not the stock", d_gate_not_loaded: "The gate does not know a voucher that is on sale",
+  d_oversold: "Oversold: more orders have a unit than there are", d_unit_sold_twice: "One unit was sold twice", d_stock_sum_differs: "Left and held are not the stock", d_databases_differ: "The two databases do not have the same units left", d_gate_not_loaded: "The gate does not know a voucher that is on sale",
   d_units_differ: "Gate and database disagree about the units", d_stock_differs: "The gate's units left are wrong", d_order_without_buyer: "An order has a unit that the gate does not hold", d_closed_order_still_holds: "A closed order still holds a unit",
   d_buyer_without_order_or_mark: "A unit is held for no order", d_mark_without_buyer: "An order waits, and its unit is not its own", d_mark_of_decided_order: "A decided order counts as in flight", d_mark_unreadable: "Nobody can read a mark", d_order_waits: "An order waits too long",
 };
