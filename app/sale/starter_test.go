@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,7 @@ type hall struct {
 	shut   bool // the gate does not answer
 	bodies chan []byte
 	closed chan struct{}
+	vain   atomic.Int32
 }
 
 func (h *hall) do(ctx context.Context, what string) error {
@@ -116,6 +118,9 @@ func (h *hall) Receive(ctx context.Context, _ int) ([]*queue.Delivery, error) {
 	case b := <-h.bodies:
 		return []*queue.Delivery{{Message: queue.Message{ID: "m", Body: b}}}, nil
 	case <-h.closed:
+		if h.vain.Add(1) > 1 {
+			<-ctx.Done() // so that a loop over it does not spin
+		}
 		return nil, errors.Join(queue.ErrClosed, h.do(ctx, "receive in vain"))
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -183,6 +188,9 @@ func TestAQueueOfSignalsThatIsClosedIsNotAskedAgain(t *testing.T) {
 		close(h.closed)
 		time.Sleep(time.Millisecond)
 		wantDone(t, h, "receive in vain")
+		if got := h.vain.Load(); got != 1 {
+			t.Errorf("got a closed queue that is asked %d times, want once", got)
+		}
 		n.mu.Lock()
 		n.due[7] = time.Now()
 		n.mu.Unlock()
