@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"queuelab/app/sale"
+	"queuelab/queue"
 )
 
 // otherUnit is the script's answer to a click that asked for a unit which the
@@ -97,26 +98,36 @@ func (g *Redis) admission(ctx context.Context, clicks []*asking) asked {
 	if g.enqueue != nil {
 		keys, command = append(keys, g.enqueue.Key), g.enqueue.Command
 	}
-	args := make([]any, 0, 5+len(keys)+5*len(clicks))
+	// What is a pointer goes into the arguments without an allocation.
+	ids, bodies := make([]string, len(clicks)), make([]text, len(clicks))
+	room := make([]byte, 0, 128*len(clicks))
+	args := make([]any, 0, 5+len(keys)+13*len(clicks))
 	args = append(args, "evalsha", g.scripts.admit.Hash(), len(keys))
 	for _, k := range keys {
 		args = append(args, k)
 	}
 	args = append(args, command, len(clicks))
-	var more []any
-	for _, a := range clicks {
+	for i, a := range clicks {
 		c := &a.click
-		m := c.Message()
-		args = append(args, c.UserID, m.ID, c.Nth, c.Key, m.Body)
-		if g.enqueue != nil {
-			m.Headers = c.Headers
-			own := g.enqueue.Args(m)
-			more = append(append(more, len(own)), own...)
+		from := len(room)
+		room = c.AppendTo(room)
+		ids[i], bodies[i] = c.OrderID.String(), room[from:]
+		args = append(args, &c.UserID, &ids[i], c.Nth, &c.Key, &bodies[i])
+	}
+	if g.enqueue != nil {
+		for i, a := range clicks {
+			own := g.enqueue.Args(queue.Message{ID: ids[i], Key: ids[i], Body: bodies[i], Headers: a.click.Headers})
+			args = append(append(args, len(own)), own...)
 		}
 	}
-	args = append(args, more...)
 	return asked{clicks, call{g.scripts.admit, redis.NewCmd(ctx, args...)}}
 }
+
+// text is an argument of a command.
+type text []byte
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (t *text) MarshalBinary() ([]byte, error) { return *t, nil }
 
 // read gives every click its own answer; one that makes no sense spoils no
 // other.

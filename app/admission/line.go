@@ -24,6 +24,7 @@ type line struct {
 	mu      sync.Mutex
 	waiting []*asking
 	running bool
+	spare   sync.Pool // of askings that nobody has any more
 }
 
 // asking is a click on its way.
@@ -32,15 +33,19 @@ type asking struct {
 	bucket bucket
 	answer sale.Answer
 	err    error
-	done   chan struct{}
-	gone   atomic.Bool // whoever asked has left
+	done   chan struct{} // gets one value, once the rest is there
+	gone   atomic.Bool   // whoever asked has left
 }
 
 // ask returns once the click is answered or ctx ended; then it may have been
 // taken, if it was on its way already. What was not is never sent: after an
 // outage nobody is waiting for it any more.
 func (l *line) ask(ctx context.Context, c sale.Click, b bucket) (sale.Answer, error) {
-	a := &asking{click: c, bucket: b, done: make(chan struct{})}
+	a, ok := l.spare.Get().(*asking)
+	if !ok {
+		a = &asking{done: make(chan struct{}, 1)}
+	}
+	a.click, a.bucket, a.answer, a.err = c, b, sale.Answer{}, nil
 	l.mu.Lock()
 	l.waiting = append(l.waiting, a)
 	start := !l.running
@@ -51,9 +56,11 @@ func (l *line) ask(ctx context.Context, c sale.Click, b bucket) (sale.Answer, er
 	}
 	select {
 	case <-a.done:
-		return a.answer, a.err
+		answer, err := a.answer, a.err
+		l.spare.Put(a)
+		return answer, err
 	case <-ctx.Done():
-		a.gone.Store(true)
+		a.gone.Store(true) // and not spare: it may be on its way
 		return sale.Answer{}, ctx.Err()
 	}
 }
@@ -73,7 +80,7 @@ func (l *line) run() {
 		l.mu.Unlock()
 		l.send(batch)
 		for _, a := range batch {
-			close(a.done)
+			a.done <- struct{}{} // it is not ours any more
 		}
 		clear(batch)
 	}

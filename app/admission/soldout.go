@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -22,7 +23,8 @@ type soldOut struct {
 	mu          sync.Mutex
 	until       map[sale.ID]time.Time
 	since       time.Time
-	young, aged map[buyer]struct{}
+	young, aged map[uint64]struct{} // buyers by hash: two that share one are asked for, as all are who are known
+	seed        maphash.Seed
 }
 
 type buyer struct {
@@ -45,7 +47,10 @@ func (s *soldOut) says(c sale.Click, now time.Time) bool {
 		delete(s.until, c.VoucherID)
 		return false
 	}
-	b := buyer{c.VoucherID, c.UserID}
+	if s.young == nil {
+		return true
+	}
+	b := maphash.Comparable(s.seed, buyer{c.VoucherID, c.UserID})
 	_, young := s.young[b]
 	_, aged := s.aged[b]
 	return !young && !aged
@@ -66,9 +71,12 @@ func (s *soldOut) note(c sale.Click, v sale.Verdict, asked time.Time) {
 		return
 	}
 	if s.young == nil || asked.Sub(s.since) > buyersFor {
-		s.aged, s.young, s.since = s.young, map[buyer]struct{}{}, asked
+		if s.young == nil {
+			s.seed = maphash.MakeSeed()
+		}
+		s.aged, s.young, s.since = s.young, map[uint64]struct{}{}, asked
 	}
-	s.young[buyer{c.VoucherID, c.UserID}] = struct{}{}
+	s.young[maphash.Comparable(s.seed, buyer{c.VoucherID, c.UserID})] = struct{}{}
 }
 
 // forget is for whoever gave a unit back.

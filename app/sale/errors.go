@@ -41,6 +41,9 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // CodeOf returns the code of a refusal, or "" when err is none.
 func CodeOf(err error) Code {
+	if err == nil {
+		return "" // which costs nothing: most clicks ask
+	}
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Code

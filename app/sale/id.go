@@ -19,7 +19,12 @@ type IDs interface {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (id ID) MarshalJSON() ([]byte, error) { return json.Marshal(id.String()) }
+func (id ID) MarshalJSON() ([]byte, error) { return id.AppendJSON(make([]byte, 0, 21)), nil }
+
+// AppendJSON appends what MarshalJSON makes.
+func (id ID) AppendJSON(b []byte) []byte {
+	return append(strconv.AppendInt(append(b, '"'), int64(id), 10), '"')
+}
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (id *ID) UnmarshalJSON(b []byte) error {
@@ -40,7 +45,7 @@ func (id *ID) UnmarshalJSON(b []byte) error {
 // one thing never has two names.
 func ParseID(s string) (ID, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != s {
+	if err != nil || n <= 0 || s[0] < '1' || s[0] > '9' { // a sign, or a zero
 		return 0, fmt.Errorf("%.40q is not an id", s)
 	}
 	return ID(n), nil

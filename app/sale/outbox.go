@@ -15,6 +15,8 @@ type Outbox struct {
 	Timeout   time.Duration // bounds one publish, also the wait for room in a full queue
 	Observer  Observer
 	Tracer    *trace.Tracer // nil: nobody traces
+
+	patience patience
 }
 
 // Message is what a reservation is in the queue.
@@ -35,10 +37,9 @@ func (o *Outbox) Send(ctx context.Context, r Reservation, by string) (queue.Outc
 // Resend is Send for a message as it is, also one that nobody can read.
 func (o *Outbox) Resend(ctx context.Context, id string, body []byte, by string) (queue.Outcome, error) {
 	// The buyer may hang up at any moment; the outcome matters to us all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Timeout)
-	defer cancel()
-	ctx, span := o.Tracer.Within(ctx, "publish", trace.Producer, "messaging.message.id", id, "by", by)
 	began := time.Now()
+	ctx = o.patience.within(ctx, began, o.Timeout)
+	ctx, span := o.Tracer.Within(ctx, "publish", trace.Producer, "messaging.message.id", id, "by", by)
 	m := queue.Message{ID: id, Key: id, Body: body, Headers: o.Tracer.Headers(ctx)}
 	var err error
 	if rc, ok := o.Publisher.(queue.ReceiverCounter); ok {

@@ -106,8 +106,10 @@ type Reservation struct {
 
 // Encode writes a reservation as the body of a message: as encoding/json does,
 // and several times as fast, since every click needs it.
-func (r Reservation) Encode() []byte {
-	b := make([]byte, 0, 96+len(r.UserID))
+func (r Reservation) Encode() []byte { return r.AppendTo(make([]byte, 0, 96+len(r.UserID))) }
+
+// AppendTo appends what Encode writes.
+func (r Reservation) AppendTo(b []byte) []byte {
 	b = append(b, `{"orderId":"`...)
 	b = strconv.AppendInt(b, int64(r.OrderID), 10)
 	b = append(b, `","voucherId":"`...)
@@ -172,8 +174,9 @@ type Store interface {
 	CreateVoucher(ctx context.Context, v Voucher) error
 	// Voucher is an *Error with NotFound when there is none.
 	Voucher(ctx context.Context, id ID) (Voucher, error)
-	// Vouchers lists the newest first, at most max, that end after the given time.
-	Vouchers(ctx context.Context, endAfter time.Time, max int) ([]Voucher, error)
+	// VouchersBelow lists the newest first, at most max, that end after the given
+	// time and have an id below the given one. See AllVouchers.
+	VouchersBelow(ctx context.Context, endAfter time.Time, below ID, max int) ([]Voucher, error)
 	// Orders returns those of the orders that were decided, in any order.
 	Orders(ctx context.Context, ids ...ID) ([]Order, error)
 	// HeldOrders lists a voucher's orders that have a unit, with ids above after, by id, at most max.

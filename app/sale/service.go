@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"queuelab/app/trace"
@@ -31,6 +32,9 @@ type Service struct {
 	Tallies  *Tallies      // nil: nobody counts
 	// MaxInFlight is that of a voucher that is made without one of its own; 0: no bound.
 	MaxInFlight int64
+
+	patience patience
+	finder   finder
 }
 
 // admitTries bounds how often an admission without an answer is asked again,
@@ -39,6 +43,9 @@ const admitTries = 3
 
 // stepTimeout bounds one step that must be tried even after the buyer is gone.
 const stepTimeout = 3 * time.Second
+
+// sellTimeout bounds a click that a Seller takes.
+const sellTimeout = 5 * time.Second
 
 // CreateVoucher checks an offer, stores it and opens the gate for it.
 func (s *Service) CreateVoucher(ctx context.Context, o Offer) (Voucher, error) {
@@ -87,7 +94,7 @@ func (s *Service) Buy(ctx context.Context, user string, voucher ID) (ID, error) 
 // an order may still come about, and then the next click is CodeAlreadyBought
 // with its id.
 //
-// key is what the buyer's side calls this wish: the same key again gets the same
+// ctx need not end: no click takes longer than a few seconds. key is what the buyer's side calls this wish: the same key again gets the same
 // order, for as long as that has its unit; "" is no key.
 func (s *Service) BuyOnce(ctx context.Context, user string, voucher ID, key string) (ID, error) {
 	if key != "" {
@@ -107,6 +114,8 @@ func (s *Service) BuyOnce(ctx context.Context, user string, voucher ID, key stri
 
 func (s *Service) sell(ctx context.Context, c Click) (ID, error) {
 	if s.Seller != nil {
+		ctx, cancel := context.WithTimeout(ctx, sellTimeout)
+		defer cancel()
 		return s.Seller.Sell(ctx, c)
 	}
 	return s.sellAtGate(ctx, c)
@@ -130,6 +139,9 @@ func (s *Service) sellAtGate(ctx context.Context, c Click) (ID, error) {
 		return 0, busy("the sale is busy, try again in a moment", err)
 	case a.Verdict != Admitted:
 		return 0, s.refusal(ctx, c.VoucherID, a)
+	}
+	s.finder.note(a.Order, c.VoucherID)
+	switch {
 	case a.Order != c.OrderID:
 		return a.Order, nil
 	case a.Queued:
@@ -165,9 +177,8 @@ func errEnded() error { return &Error{Code: CodeEnded, Message: "the sale has en
 // click asks the gate until it answers: a time-out is unknown, and asking again
 // with the same order id takes nothing twice.
 func (s *Service) click(ctx context.Context, c Click) (Answer, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
-	defer cancel()
 	began := time.Now()
+	ctx = s.patience.within(ctx, began, stepTimeout)
 	var errs error
 	for try := range admitTries {
 		if try > 0 {
@@ -230,6 +241,8 @@ func (s *Service) send(ctx context.Context, r Reservation) error {
 // notLoaded tells a voucher that does not exist from one whose keys are gone,
 // and has the latter loaded again.
 func (s *Service) notLoaded(ctx context.Context, id ID) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
 	v, err := s.Store.Voucher(ctx, id)
 	switch {
 	case CodeOf(err) == CodeNotFound:
@@ -243,9 +256,16 @@ func (s *Service) notLoaded(ctx context.Context, id ID) error {
 	return busy("the sale is being prepared, try again in a moment", errors.New("voucher is not loaded"))
 }
 
-// Vouchers lists the newest vouchers first, at most 200.
+// Vouchers lists the newest 200 vouchers, and of the others all whose sale is not
+// over, the newest first.
 func (s *Service) Vouchers(ctx context.Context) ([]Voucher, error) {
-	return s.Store.Vouchers(ctx, time.Time{}, 200)
+	const newest = 200
+	vs, err := s.Store.VouchersBelow(ctx, time.Time{}, math.MaxInt64, newest)
+	if err != nil || len(vs) < newest {
+		return vs, err
+	}
+	others, err := AllVouchers(ctx, s.Store, time.Now(), vs[newest-1].ID)
+	return append(vs, others...), err
 }
 
 // Reader is who asks for an order.
@@ -285,41 +305,3 @@ func (s *Service) Order(ctx context.Context, reader Reader, id ID, wait time.Dur
 }
 
 func errNoOrder() error { return NotFound("no such order") }
-
-func (s *Service) lookup(ctx context.Context, id ID) (Order, error) {
-	if o, ok, err := s.decided(ctx, id); err != nil || ok {
-		return o, err
-	}
-	// The list of a second ago has nearly always the voucher, and costs no query;
-	// another instance may have created it just now.
-	now := time.Now()
-	for _, asOf := range []time.Time{now.Add(-time.Second), now} {
-		vouchers, err := s.Loader.Recent(ctx, asOf)
-		if err != nil {
-			return Order{}, fmt.Errorf("look up order %s: %w", id, err)
-		}
-		r, ok, err := s.Gate.Find(ctx, id, vouchers...)
-		if err != nil {
-			return Order{}, fmt.Errorf("look up order %s: %w", id, err)
-		}
-		if ok {
-			return Order{Reservation: r, Status: Queued}, nil
-		}
-	}
-	if o, ok, err := s.underWay(ctx, id); err != nil || ok {
-		return o, err
-	}
-	// Its mark may have been cleared between the two looks, by its commit.
-	if o, ok, err := s.decided(ctx, id); err != nil || ok {
-		return o, err
-	}
-	return Order{}, errNoOrder()
-}
-
-func (s *Service) decided(ctx context.Context, id ID) (Order, bool, error) {
-	os, err := s.Store.Orders(ctx, id)
-	if err != nil || len(os) == 0 {
-		return Order{}, false, err
-	}
-	return os[0], true, nil
-}

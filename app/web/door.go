@@ -33,15 +33,28 @@ func (s *Server) doorRoutes(api fiber.Router) {
 
 // guarded sets what every answer says to browsers and caches; a page or a list
 // that is for more than one reader says otherwise itself.
-func guarded(c *fiber.Ctx) error {
-	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
-	c.Set(fiber.HeaderXFrameOptions, "DENY")
-	c.Set(fiber.HeaderReferrerPolicy, "same-origin")
-	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
-	c.Set("Cross-Origin-Opener-Policy", "same-origin")
-	c.Set("Cross-Origin-Resource-Policy", "same-origin")
-	c.Set(fiber.HeaderCacheControl, "no-store")
-	return c.Next()
+func guarded() fiber.Handler {
+	says := [][2]string{
+		{fiber.HeaderXContentTypeOptions, "nosniff"},
+		{fiber.HeaderXFrameOptions, "DENY"},
+		{fiber.HeaderReferrerPolicy, "same-origin"},
+		{fiber.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'"},
+		{"Cross-Origin-Opener-Policy", "same-origin"},
+		{"Cross-Origin-Resource-Policy", "same-origin"},
+		{fiber.HeaderCacheControl, "no-store"},
+	}
+	// As bytes, and in canonical form: fasthttp makes both of a text each time.
+	names, values := make([][]byte, len(says)), make([][]byte, len(says))
+	for i, s := range says {
+		names[i], values[i] = []byte(s[0]), []byte(s[1])
+	}
+	return func(c *fiber.Ctx) error {
+		h := &c.Response().Header
+		for i := range names {
+			h.SetCanonical(names[i], values[i])
+		}
+		return c.Next()
+	}
 }
 
 // bounded turns away a body that is too large, or packed.
@@ -174,9 +187,9 @@ func (s *Server) path(c *fiber.Ctx) error {
 	if d.Paths == nil {
 		return c.JSON(fiber.Map{"required": false, "token": ""})
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
-	if err := s.open(ctx, id); err != nil {
+	if err := s.open(ctx, s.address(c), id); err != nil {
 		return err
 	}
 	if d.Captcha != nil && d.Captcha.Needed() {
@@ -195,8 +208,8 @@ func (s *Server) path(c *fiber.Ctx) error {
 
 // open is nil during the sale of a voucher. The gate has the last word: its
 // clock may differ by a little.
-func (s *Server) open(ctx context.Context, id sale.ID) error {
-	v, err := s.shelf.find(ctx, id)
+func (s *Server) open(ctx context.Context, address string, id sale.ID) error {
+	v, err := s.shelf.find(ctx, address, id)
 	now := time.Now()
 	switch {
 	case err != nil:

@@ -72,7 +72,7 @@ type Server struct {
 
 // New makes a Server; Serve starts it.
 func New(o Options) *Server {
-	s := &Server{o: o, shelf: shelf{list: o.Service.Vouchers, one: o.Service.Store.Voucher}}
+	s := &Server{o: o, shelf: shelf{list: o.Service.Vouchers, older: newOlder(o.Service.Store.Voucher)}}
 	s.streams = newStreams(o.Streams)
 	o.Metrics.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "seckill_streams",
 		Help: "Event streams of buyers who wait."}, s.streams.count))
@@ -93,7 +93,7 @@ func New(o Options) *Server {
 	if o.Tracer != nil {
 		s.app.Use(traced(o.Tracer))
 	}
-	s.app.Use(s.o.Metrics.measure, guarded)
+	s.app.Use(s.o.Metrics.measure, guarded())
 	s.app.Get("/healthz", func(c *fiber.Ctx) error { return c.JSON(fiber.Map{"status": "ok"}) })
 	s.app.Get("/readyz", s.ready)
 	s.app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(o.Metrics.Registry, promhttp.HandlerOpts{})))

@@ -29,7 +29,7 @@ func (u *unused) Accept() (net.Conn, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.conns[c] = struct{}{}
-	return &countedConn{Conn: c, in: u}, nil
+	return &countedConn{Conn: slack(c), raw: c, in: u}, nil
 }
 
 // Close implements net.Listener. A second one is no error: fasthttp's shutdown
@@ -56,6 +56,7 @@ func (u *unused) closeUnused() {
 // countedConn reports its first byte, and its end.
 type countedConn struct {
 	net.Conn
+	raw  net.Conn
 	in   *unused
 	once sync.Once
 }
@@ -63,12 +64,12 @@ type countedConn struct {
 // Read implements net.Conn.
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.once.Do(func() { c.in.used(c.Conn) })
+	c.once.Do(func() { c.in.used(c.raw) })
 	return n, err
 }
 
 // Close implements net.Conn.
 func (c *countedConn) Close() error {
-	c.once.Do(func() { c.in.used(c.Conn) })
+	c.once.Do(func() { c.in.used(c.raw) })
 	return c.Conn.Close()
 }

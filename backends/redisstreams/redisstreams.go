@@ -216,20 +216,26 @@ func (q *streams) adds(msgs []queue.Message) []*redis.StringCmd {
 		bodies = append(bodies, m.Body...)
 		values[i], m.Body = bodies[from:], nil
 		first := len(args)
-		args = append(args, "xadd", &q.stream)
-		if q.maxLen > 0 {
-			args = append(args, "maxlen", "=", q.maxLen)
-		}
-		args = append(args, "*", fieldID, &m.ID, fieldBody, &values[i])
-		if m.Key != "" {
-			args = append(args, fieldKey, &m.Key)
-		}
-		for name, value := range m.Headers {
-			args = append(args, fieldHeader+name, value)
-		}
+		args = q.fields(append(args, "xadd", &q.stream), m, &values[i])
 		cmds[i] = redis.NewStringCmd(context.Background(), args[first:len(args):len(args)]...)
 	}
 	return cmds
+}
+
+// fields appends the arguments after the stream's key. The message stays the
+// caller's to keep, and its body is not looked at.
+func (q *streams) fields(args []any, m *queue.Message, body *redisconn.Value) []any {
+	if q.maxLen > 0 {
+		args = append(args, "maxlen", "=", q.maxLen)
+	}
+	args = append(args, "*", fieldID, &m.ID, fieldBody, body)
+	if m.Key != "" {
+		args = append(args, fieldKey, &m.Key)
+	}
+	for name, value := range m.Headers {
+		args = append(args, fieldHeader+name, value)
+	}
+	return args
 }
 
 // Backlog implements queue.Backlogger.
