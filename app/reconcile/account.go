@@ -25,27 +25,45 @@ type Account struct {
 // Wrong says in words which of the equations do not hold; none is balanced. What
 // is merely on its way is not wrong.
 func (a Account) Wrong() (wrong []string) {
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	for _, d := range a.drift() {
-		say("%s", d.Detail)
-	}
-	g := a.Gate
-	if g == nil || !g.Loaded {
-		return wrong
-	}
-	if g.Off() != 0 {
-		say("the gate has %d units left, and %d of %d are held", g.Left, g.Buyers, g.Units)
-	}
-	if a.Quiet && g.Buyers != a.Held() {
-		say("the gate holds units for %d buyers, %d orders have one, and nothing is in flight", g.Buyers, a.Held())
+	for _, d := range a.Faults() {
+		wrong = append(wrong, d.Detail)
 	}
 	return wrong
+}
+
+// Faults is Wrong for programs: kind, facts and words of each.
+func (a Account) Faults() []Drift {
+	ds := a.drift()
+	g := a.Gate
+	if g == nil || !g.Loaded {
+		return ds
+	}
+	if g.Off() != 0 {
+		ds = append(ds, a.stockDiffers())
+	}
+	if a.Quiet && g.Buyers != a.Held() {
+		ds = append(ds, said(Uneven, a.ID, "the gate holds units for %d buyers, %d orders have one, and nothing is in flight", g.Buyers, a.Held()))
+	}
+	return ds
+}
+
+func (a Account) stockDiffers() Drift {
+	return said(StockDiffers, a.ID, "the gate has %d units left, and %d of %d are held", a.Gate.Left, a.Gate.Buyers, a.Gate.Units)
+}
+
+// said is a difference in words.
+func said(k Kind, voucher sale.ID, format string, args ...any) Drift {
+	d := Drift{Kind: k, Voucher: voucher, Detail: fmt.Sprintf(format, args...)}
+	for _, a := range args {
+		d.Facts = append(d.Facts, fmt.Sprint(a))
+	}
+	return d
 }
 
 // drift is what is wrong with the database's own numbers.
 func (a Account) drift() (ds []Drift) {
 	add := func(k Kind, format string, args ...any) {
-		ds = append(ds, Drift{Kind: k, Voucher: a.ID, Detail: fmt.Sprintf(format, args...)})
+		ds = append(ds, said(k, a.ID, format, args...))
 	}
 	if a.Held() > a.Stock {
 		add(Oversold, "%d orders have one of %d units", a.Held(), a.Stock)

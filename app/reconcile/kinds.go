@@ -58,6 +58,28 @@ func Kinds() []Kind {
 		ClosedOrderHolds, BuyerWithoutOrder, MarkWithoutBuyer, MarkOfDecided, MarkUnreadable, OrderWaits}
 }
 
+// Step names what was done about a difference.
+type Step string
+
+const (
+	AskedToLoad Step = "asked_to_load" // the voucher is to be loaded into the gate
+	Held        Step = "held"          // the gate holds the unit for the order; its status
+	GaveBack    Step = "gave_back"     // the gate gave the unit back; the order's status
+	ToBeFound   Step = "to_be_found"   // a rescan finds the order again
+	Republished Step = "republished"   // the order's message is in the queue again
+	Levelled    Step = "levelled"      // the gate's units left were changed; by how many
+	NotDone     Step = "not_done"      // it failed; why, in English
+)
+
+// Steps lists them all.
+func Steps() []Step {
+	return []Step{AskedToLoad, Held, GaveBack, ToBeFound, Republished, Levelled, NotDone}
+}
+
+// Uneven is a Kind of Account.Faults alone: the gate's buyers are not the orders
+// that have a unit, though nothing is in flight. Drift then says which.
+const Uneven Kind = "buyers_differ"
+
 // ReasonLost: the order's unit was held for it, and nothing else was left of it.
 const ReasonLost = "lost"
 
@@ -72,9 +94,14 @@ type Drift struct {
 	Voucher sale.ID
 	Order   sale.ID // 0: it is about the voucher
 	Detail  string  // in words
-	Since   time.Time
+	// Facts are the numbers and names of Detail, in their order, for who says it in
+	// other words: those of one kind are always the same ones.
+	Facts []string
+	Since time.Time
 	// Done is what was done about it, in words; "" is nothing yet.
-	Done string
+	Done     string
+	Did      Step // Done for programs; its Facts are DidFacts
+	DidFacts []string
 
 	reservation sale.Reservation // of Order, as far as it is known
 }

@@ -98,7 +98,9 @@ type scan struct {
 }
 
 func (s *scan) add(k Kind, r sale.Reservation, format string, args ...any) {
-	s.l.Found = append(s.l.Found, Drift{Kind: k, Voucher: s.voucher, Order: r.OrderID, Detail: fmt.Sprintf(format, args...), reservation: r})
+	d := said(k, s.voucher, format, args...)
+	d.Order, d.reservation = r.OrderID, r
+	s.l.Found = append(s.l.Found, d)
 }
 
 // compare looks at everything that is known of a voucher; less than full leaves
@@ -122,7 +124,7 @@ func (s *scan) compare(ctx context.Context, a Account, full bool) error {
 		s.add(UnitsDiffer, sale.Reservation{}, "the gate began with %d units and the stock is %d", g.Units, a.Stock)
 	}
 	if g.Off() != 0 {
-		s.add(StockDiffers, sale.Reservation{}, "the gate has %d units left, and %d of %d are held", g.Left, g.Buyers, g.Units)
+		s.l.Found = append(s.l.Found, a.stockDiffers())
 	}
 	// Numbers that agree while nothing is in flight say that the orders do, but for
 	// two faults that cancel out.

@@ -326,9 +326,11 @@ func TestDriftIsNamedAndPutRight(t *testing.T) {
 				l.r.Repair = true
 				s := l.once()
 				for _, d := range s.Drift {
-					if d.Done == "" && d.Kind != reconcile.StockDiffers {
+					if (d.Done == "" || d.Did == "") && d.Kind != reconcile.StockDiffers {
 						t.Errorf("got nothing done about %v", d)
 					}
+					wantFacts(t, d.Detail, d.Facts)
+					wantFacts(t, d.Done, d.DidFacts)
 				}
 				// What was published is decided, as by a worker.
 				for _, o := range slices.Compact(l.published) {
@@ -353,6 +355,19 @@ func TestDriftIsNamedAndPutRight(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// wantFacts wants facts in the order in which the words have them.
+func wantFacts(t *testing.T, words string, facts []string) {
+	t.Helper()
+	rest := words
+	for _, f := range facts {
+		_, after, ok := strings.Cut(rest, f)
+		if !ok {
+			t.Errorf("got facts %q of %q, want those that it says, in its order", facts, words)
+		}
+		rest = after
 	}
 }
 

@@ -26,15 +26,16 @@ func (r *Reconciler) repair(ctx context.Context, l *Look, drift []Drift) {
 		d := &drift[i]
 		done, err := r.mend(ctx, l, *d)
 		if err != nil {
-			d.Done = "not put right: " + err.Error()
+			d.Done, d.Did, d.DidFacts = "not put right: "+err.Error(), NotDone, []string{err.Error()}
 			r.Log.Error("drift is not put right", "kind", d.Kind, "voucher", d.Voucher, "order", d.Order, "error", err)
 			continue
 		}
-		if d.Done = done; done == "" {
+		if done.step == "" {
 			continue
 		}
+		d.Done, d.Did, d.DidFacts = done.words, done.step, done.facts
 		if i < logged {
-			r.Log.Info("drift is put right", "kind", d.Kind, "voucher", d.Voucher, "order", d.Order, "done", done)
+			r.Log.Info("drift is put right", "kind", d.Kind, "voucher", d.Voucher, "order", d.Order, "done", done.words)
 		}
 		r.mu.Lock()
 		r.state.Done[d.Kind]++
@@ -51,16 +52,30 @@ func last(k Kind) int {
 	return 0
 }
 
-// mend returns what it did; "" is nothing.
-func (r *Reconciler) mend(ctx context.Context, l *Look, d Drift) (string, error) {
+// done is what was done; the zero one is nothing.
+type done struct {
+	step  Step
+	words string
+	facts []string
+}
+
+func did(step Step, format string, facts ...any) done {
+	d := done{step: step, words: fmt.Sprintf(format, facts...)}
+	for _, f := range facts {
+		d.facts = append(d.facts, fmt.Sprint(f))
+	}
+	return d
+}
+
+func (r *Reconciler) mend(ctx context.Context, l *Look, d Drift) (done, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	switch d.Kind {
 	case GateNotLoaded:
 		if r.Load == nil {
-			return "", nil
+			return done{}, nil
 		}
-		return "asked for it to be loaded", r.Load(ctx, d.Voucher)
+		return did(AskedToLoad, "asked for it to be loaded"), r.Load(ctx, d.Voucher)
 	case StockDiffers:
 		return r.level(ctx, l, d.Voucher)
 	case OrderWithoutBuyer, ClosedOrderHolds, MarkOfDecided:
@@ -70,82 +85,82 @@ func (r *Reconciler) mend(ctx context.Context, l *Look, d Drift) (string, error)
 	case MarkWithoutBuyer, OrderWaits:
 		return r.again(ctx, d)
 	}
-	return "", nil // for people: see Kind
+	return done{}, nil // for people: see Kind
 }
 
 // tell has the gate do what the database says of an order now: it may have moved
 // since the look.
-func (r *Reconciler) tell(ctx context.Context, d Drift) (string, error) {
+func (r *Reconciler) tell(ctx context.Context, d Drift) (done, error) {
 	os, err := r.Store.Orders(ctx, d.Order)
 	if err != nil || len(os) == 0 {
-		return "", err
+		return done{}, err
 	}
 	return r.obey(ctx, os[0])
 }
 
-func (r *Reconciler) obey(ctx context.Context, o sale.Order) (string, error) {
+func (r *Reconciler) obey(ctx context.Context, o sale.Order) (done, error) {
 	if o.Status.Holds() {
-		return fmt.Sprintf("the gate holds the unit for the order, which is %s", o.Status), r.Gate.Settle(ctx, o.Reservation)
+		return did(Held, "the gate holds the unit for the order, which is %s", o.Status), r.Gate.Settle(ctx, o.Reservation)
 	}
 	_, err := r.Gate.Release(ctx, o.Reservation)
-	return fmt.Sprintf("the gate gave the unit back of the order, which is %s", o.Status), err
+	return did(GaveBack, "the gate gave the unit back of the order, which is %s", o.Status), err
 }
 
 // lost decides an order of which nothing is left, so that its buyer has an answer
 // and its unit another one. Should its message come after all, it finds that
 // decision.
-func (r *Reconciler) lost(ctx context.Context, d Drift) (string, error) {
+func (r *Reconciler) lost(ctx context.Context, d Drift) (done, error) {
 	held, err := r.Gate.Holdings(ctx, d.reservation)
 	if err != nil || held[0].Marked || held[0].Holder != d.Order {
-		return "", err
+		return done{}, err
 	}
 	lost := d.reservation
 	lost.AtMillis = time.Now().UnixMilli()
 	o, err := r.Store.Fail(ctx, lost, ReasonLost)
 	if err != nil {
-		return "", err
+		return done{}, err
 	}
 	return r.obey(ctx, o)
 }
 
 // again has the order decided: the database makes its effect one, however often
 // its message comes.
-func (r *Reconciler) again(ctx context.Context, d Drift) (string, error) {
+func (r *Reconciler) again(ctx context.Context, d Drift) (done, error) {
 	os, err := r.Store.Orders(ctx, d.Order)
 	if err != nil {
-		return "", err
+		return done{}, err
 	}
 	if len(os) > 0 {
 		return r.obey(ctx, os[0])
 	}
 	n, err := r.Gate.Index(ctx, d.Voucher, d.Order)
 	if err != nil {
-		return "", err
+		return done{}, err
 	}
 	if r.Publish == nil {
 		if n > 0 {
-			return "a rescan finds the order again", nil
+			return did(ToBeFound, "a rescan finds the order again"), nil
 		}
-		return "", nil
+		return done{}, nil
 	}
-	return "published again", r.Publish(ctx, d.reservation)
+	return did(Republished, "published again"), r.Publish(ctx, d.reservation)
 }
 
 // level corrects the units left, unless the gate does not know all buyers yet:
 // then there only seem to be units.
-func (r *Reconciler) level(ctx context.Context, l *Look, voucher sale.ID) (string, error) {
+func (r *Reconciler) level(ctx context.Context, l *Look, voucher sale.ID) (done, error) {
 	for _, f := range l.Found {
 		if f.Voucher == voucher && f.Kind == OrderWithoutBuyer {
-			return "", nil
+			return done{}, nil
 		}
 	}
 	now, err := r.Store.Ledger(ctx, voucher)
 	if err != nil {
-		return "", err
+		return done{}, err
 	}
 	change, err := r.Gate.Level(ctx, voucher, now.Left)
 	if err != nil || change == 0 {
-		return "", err
+		return done{}, err
 	}
-	return fmt.Sprintf("the gate's units were changed by %+d", change), nil
+	return did(Levelled, "the gate's units were changed by %s", fmt.Sprintf("%+d", change)), nil
 }

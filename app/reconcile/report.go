@@ -24,6 +24,14 @@ type AccountReport struct {
 	Gate     *GateReport `json:"gate"`
 	Balanced bool        `json:"balanced"`
 	Wrong    []string    `json:"wrong"` // the equations that do not hold, in words
+	Faults   []Fault     `json:"faults"`
+}
+
+// Fault is what Wrong says, for who says it in other words.
+type Fault struct {
+	Kind   Kind     `json:"kind"`
+	Facts  []string `json:"facts"` // the numbers of Detail, in their order
+	Detail string   `json:"detail"`
 }
 
 // GateReport is the gate's part of an AccountReport.
@@ -50,8 +58,11 @@ type DriftReport struct {
 	VoucherID sale.ID   `json:"voucherId"`
 	OrderID   *sale.ID  `json:"orderId"` // null: it is about the voucher
 	Detail    string    `json:"detail"`
+	Facts     []string  `json:"facts"` // the numbers and names of Detail, in their order
 	Since     time.Time `json:"since"`
-	Done      string    `json:"done"` // what was done about it; empty: nothing yet
+	Done      string    `json:"done"`     // what was done about it; empty: nothing yet
+	Did       Step      `json:"did"`      // Done for programs
+	DidFacts  []string  `json:"didFacts"` // likewise
 }
 
 // ReportAccounts is never null in JSON, like the others.
@@ -61,7 +72,10 @@ func ReportAccounts(as []Account) []AccountReport {
 		wrong := a.Wrong()
 		out[i] = AccountReport{ID: a.ID, Title: a.Title, Stock: a.Stock, Left: a.Left, Held: a.Held(), Confirmed: a.Confirmed, Paid: a.Paid,
 			Failed: a.Failed, Cancelled: a.Cancelled, Refunded: a.Refunded, GiveBack: a.GiveBack,
-			Balanced: len(wrong) == 0, Wrong: append([]string{}, wrong...)}
+			Balanced: len(wrong) == 0, Wrong: append([]string{}, wrong...), Faults: []Fault{}}
+		for _, d := range a.Faults() {
+			out[i].Faults = append(out[i].Faults, Fault{Kind: d.Kind, Facts: append([]string{}, d.Facts...), Detail: d.Detail})
+		}
 		if g := a.Gate; g != nil {
 			out[i].Gate = &GateReport{Loaded: g.Loaded, Units: g.Units, Left: g.Left, Buyers: g.Buyers, InFlight: g.Marks}
 			if g.Stockless() {
@@ -90,7 +104,8 @@ func ReportQueue(b *queue.Backlog) *QueueReport {
 func ReportDrift(ds []Drift) []DriftReport {
 	out := make([]DriftReport, len(ds))
 	for i, d := range ds {
-		out[i] = DriftReport{Kind: d.Kind, VoucherID: d.Voucher, Detail: d.Detail, Since: d.Since.UTC(), Done: d.Done}
+		out[i] = DriftReport{Kind: d.Kind, VoucherID: d.Voucher, Detail: d.Detail, Facts: append([]string{}, d.Facts...),
+			Since: d.Since.UTC(), Done: d.Done, Did: d.Did, DidFacts: append([]string{}, d.DidFacts...)}
 		if d.Order != 0 {
 			out[i].OrderID = &d.Order
 		}

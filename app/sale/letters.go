@@ -37,6 +37,22 @@ type DeadLetter struct {
 	Order *Order
 }
 
+// LetterCode says why a message was given up, for programs.
+type LetterCode string
+
+const (
+	Unreadable LetterCode = "unreadable" // nobody can read what it asks for
+	Undecided  LetterCode = "undecided"  // no attempt could decide its order
+)
+
+// Code is why the message was given up; Reason is the error of the last time.
+func (l DeadLetter) Code() LetterCode {
+	if _, err := DecodeReservation(l.Body); err != nil {
+		return Unreadable
+	}
+	return Undecided
+}
+
 // Letters is what the care for dead letters needs of the database.
 type Letters interface {
 	// Letter returns one; NotFound where there is none.

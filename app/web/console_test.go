@@ -338,6 +338,14 @@ func TestTheConsoleIsRightOnEveryScreenInBothLanguagesLightAndDark(t *testing.T)
 			}
 			says(ctx, t, `document.documentElement.lang`, lang)
 			says(ctx, t, nameless, "")
+			if lang == "en" {
+				shows(ctx, t, "#drift-list", "4 left and 0 held are not the stock of 9")
+			} else {
+				shows(ctx, t, "#drift-list", "剩余 4 加已占 0 不等于库存 9")
+				shows(ctx, t, "#voucher-list", "剩余 4 加已占 0 不等于库存 9")
+				shows(ctx, t, "#letter-list", "消息无法读取")
+				says(ctx, t, `document.querySelectorAll("#drift-list [lang=en], #voucher-list [lang=en]").length`, "0")
+			}
 			for _, look := range []string{"light", "dark"} {
 				if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look}}}); err != nil {

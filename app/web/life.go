@@ -219,7 +219,8 @@ func (s *Server) payments(c *fiber.Ctx) error {
 type letterAnswer struct {
 	ID     string           `json:"id"`
 	Body   string           `json:"body"` // shortened, for people
-	Reason string           `json:"reason"`
+	Code   sale.LetterCode  `json:"code"`   // why it was given up
+	Reason string           `json:"reason"` // the error, in English
 	At     time.Time        `json:"at"`
 	Times  int              `json:"times"`
 	State  sale.LetterState `json:"state"`
@@ -233,7 +234,7 @@ const shownBody = 4096
 
 func letterOf(l sale.DeadLetter) letterAnswer {
 	a := letterAnswer{ID: l.Message, Body: strings.ToValidUTF8(string(l.Body[:min(len(l.Body), shownBody)]), "\uFFFD"),
-		Reason: l.Reason, At: l.At, Times: l.Times, State: l.State, DoneBy: l.DoneBy}
+		Code: l.Code(), Reason: l.Reason, At: l.At, Times: l.Times, State: l.State, DoneBy: l.DoneBy}
 	if !l.Done.IsZero() {
 		a.DoneAt = &l.Done
 	}

@@ -231,10 +231,10 @@ func TestDeadLettersAreListedReplayedAndDiscarded(t *testing.T) {
 	if d := cmp.Diff([]string{odd, "903", "902", "901"}, append(ids(first), ids(second)...)); d != "" || second.Next != "" {
 		t.Errorf("letters (-want +got):\n%s%q", d, second.Next)
 	}
-	if got := second.Letters[0]; got.Times != 2 || got.Reason != "why again" || got.Order == nil || got.Order.Status != sale.Failed || got.Order.Reason != "undeliverable" {
+	if got := second.Letters[0]; got.Times != 2 || got.Reason != "why again" || got.Code != sale.Undecided || got.Order == nil || got.Order.Status != sale.Failed || got.Order.Reason != "undeliverable" {
 		t.Errorf("got %+v, want it given up twice, with its failed order", got)
 	}
-	if got := first.Letters[0]; got.Body != "\uFFFD{" || got.Order != nil || got.State != sale.Open || got.DoneAt != nil {
+	if got := first.Letters[0]; got.Body != "\uFFFD{" || got.Code != sale.Unreadable || got.Order != nil || got.State != sale.Open || got.DoneAt != nil {
 		t.Errorf("got %+v, want the body that nobody can read", got)
 	}
 

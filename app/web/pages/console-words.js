@@ -24,6 +24,7 @@ const zh = {
   discardDone: "消息 {0} 已丢弃。", askDiscard: "丢弃消息 {0}？未决定的订单将失败，名额退回。", noLetters: "没有符合条件的死信。", givenUp: "{0} 被放弃（第 {1} 次）",
   orderIs: "订单 {0}：{1}", orderNone: "订单尚无决定", doneBy: "由 {0} 于 {1} 处理", body: "消息内容", decidedStays: "订单已有决定，不能重放，只能丢弃", dl_open: "未处理",
   dl_replaying: "重放中", dl_replayed: "已重放", dl_discarded: "已丢弃",
+  l_unreadable: "消息无法读取，任何一次尝试都不会成功", l_undecided: "尝试次数已用完，订单仍未能作出决定",
   o_queued: "排队中", o_confirmed: "待付款", o_failed: "失败", o_paid: "已付款", o_cancelled: "已取消", o_refunded: "已退款",
   driftOff: "本实例已关闭对账（--reconcile=0）。", driftHint: "每 {0} 秒比对准入、队列与数据库；上次：{1}。正在路上的：{2}。", driftNever: "尚未比对。", driftFailed: "上次比对未完成。",
   noDrift: "没有偏差：三方一致。", driftUnknown: "尚未得知。", moreDrift: "另有 {0} 处未列出。", since: "自 {0}", voucherNo: "券 {0}", orderNo: "订单 {0}", done: "处理：{0}",
@@ -53,6 +54,7 @@ const en = {
   discardDone: "Message {0} was discarded.", askDiscard: "Discard message {0}? An order without a decision fails, and its unit goes back.", noLetters: "No such dead letters.", givenUp: "given up {0}, for the {1}. time",
   orderIs: "order {0}: {1}", orderNone: "its order has no decision", doneBy: "by {0}, {1}", body: "Message", decidedStays: "The order has a decision: this can only be discarded", dl_open: "Open",
   dl_replaying: "Being replayed", dl_replayed: "Replayed", dl_discarded: "Discarded",
+  l_unreadable: "Nobody can read the message: no attempt will ever succeed", l_undecided: "The attempts are used up, and none could decide the order",
   o_queued: "queued", o_confirmed: "confirmed", o_failed: "failed", o_paid: "paid", o_cancelled: "cancelled", o_refunded: "refunded",
   driftOff: "Reconciliation is off on this instance (--reconcile=0).", driftHint: "Gate, queue and database are compared every {0} s, last {1}. On their way: {2}.", driftNever: "They were not compared yet.", driftFailed: "The last comparison did not get to its end.",
   noDrift: "No drift: all three agree.", driftUnknown: "Not known yet.", moreDrift: "{0} more are not listed.", since: "since {0}", voucherNo: "voucher {0}", orderNo: "order {0}", done: "done: {0}",
@@ -68,3 +70,16 @@ const en = {
   d_units_differ: "Gate and database disagree about the units", d_stock_differs: "The gate's units left are wrong", d_order_without_buyer: "An order has a unit that the gate does not hold", d_closed_order_still_holds: "A closed order still holds a unit",
   d_buyer_without_order_or_mark: "A unit is held for no order", d_mark_without_buyer: "An order waits, and its unit is not its own", d_mark_of_decided_order: "A decided order counts as in flight", d_mark_unreadable: "Nobody can read a mark", d_order_waits: "An order waits too long",
 };
+// What the server says in English beside a code: {0} and so on are its facts.
+const zhSaid = {
+  oversold: "{0} 个订单占了名额，而库存只有 {1}", unit_sold_twice: "{0} 个订单占用的买家名额只有 {1} 个不同", stock_sum_differs: "剩余 {0} 加已占 {1} 不等于库存 {2}",
+  databases_differ: "库存库剩余 {0}，订单库剩余 {1}", gate_not_loaded: "该券正在出售，准入侧加载之前点击都会被告知繁忙", units_differ: "准入侧的总量是 {0}，而库存是 {1}",
+  stock_differs: "准入侧剩余 {0}，而 {2} 件中有 {1} 件被占用", buyers_differ: "准入侧为 {0} 位买家占着名额，有名额的订单是 {1} 个，且没有在途订单",
+  order_without_buyer: "买家 {0} 有订单，而准入侧没有为其占用名额", closed_order_still_holds: "订单{0}，而准入侧仍为它占用买家 {1} 的名额",
+  buyer_without_order_or_mark: "买家 {0} 的名额被一个谁都不知道的订单占用", mark_without_buyer: "订单在等待决定，而名额并没有为它占用",
+  mark_of_decided_order: "订单{0}，却仍算在途", mark_unreadable: "标记无法读取，订单会一直等下去", order_waits: "买家 {0} 已等待决定 {1}",
+  asked_to_load: "已请求加载", held: "准入侧为订单占用了名额（订单{0}）", gave_back: "准入侧退回了订单的名额（订单{0}）", to_be_found: "补发扫描会再次找到该订单",
+  republished: "已重新发布", levelled: "准入侧的剩余调整了 {0}", not_done: "未能修复：{0}",
+};
+// Of these the first fact is the status of an order.
+const ofStatus = new Set(["closed_order_still_holds", "mark_of_decided_order", "held", "gave_back"]);

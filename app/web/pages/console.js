@@ -11,6 +11,14 @@ let offset = 0, letterLimit = 50, trail = [], timer = 0, turn = 0;
 
 const t = (key, ...values) => (lang === "zh" ? zh : en)[key].replace(/\{(\d)\}/g, (_, i) => values[i]);
 const known = (key, ...values) => en[key] ? t(key, ...values) : null;
+// said is what the server says of a code: in the reader's words where there are
+// some, otherwise in its own, which are English.
+function said(tag, code, facts, english) {
+  const words = lang === "zh" && zhSaid[code];
+  const e = el(tag, "", words ? words.replace(/\{(\d)\}/g, (_, i) => i === "0" && ofStatus.has(code) ? t("o_" + facts[0]) : facts[i]) : english);
+  if (!words) e.lang = "en";
+  return e;
+}
 const locale = () => lang === "zh" ? "zh-CN" : "en-GB";
 const num = n => n.toLocaleString(locale());
 const money = cents => (cents / 100).toLocaleString(locale(), { minimumFractionDigits: 2 });
@@ -270,7 +278,6 @@ function makeVoucher(v) {
   c.root.setAttribute("aria-labelledby", c.title.id);
   c.rows = makeFunnel(c.list);
   c.open = button("", "", "primary", () => act(() => call("POST", "/api/vouchers/" + v.id + "/open"), () => t("opened", c.title.textContent)));
-  c.wrong.lang = "en";
   c.root.append(el("div", "head", el("div", "title", c.title, c.chip), c.open), c.facts, c.list,
     el("div", "ledger", el("p", "verdict", c.verdict), ...[c.db, c.gate, c.orders].map((e, i) => el("p", "line", c.heads[i], e)), c.wrong));
   cards.set(v.id, c);
@@ -323,9 +330,10 @@ function showVoucher(c, v) {
   set(c.gate, !g ? t(state.stockless ? "gateStockless" : "gateUnseen") : !g.loaded ? t("gateNotLoaded") : t("gateLine", num(g.units), num(g.left), num(g.buyers), num(g.inFlight), g.units === g.left + g.buyers ? "=" : "≠"));
   c.gate.classList.toggle("unknown", !g);
   set(c.orders, t("ordersLine", num(v.confirmed), num(v.paid), num(v.failed), num(v.cancelled), num(v.refunded)) + (v.giveBack ? " · " + t("giveBack", num(v.giveBack)) : ""));
-  if (c.wrong.dataset.is !== v.wrong.join("\n")) {
-    c.wrong.dataset.is = v.wrong.join("\n");
-    c.wrong.replaceChildren(...v.wrong.map(w => el("li", "", w)));
+  const is = lang + JSON.stringify(v.faults);
+  if (c.wrong.dataset.is !== is) {
+    c.wrong.dataset.is = is;
+    c.wrong.replaceChildren(...v.faults.map(f => said("li", f.kind, f.facts, f.detail)));
   }
 }
 
@@ -437,7 +445,7 @@ function letterRow(l, opened) {
   const id = encodeURIComponent(l.id);
   const state = el("span");
   chip(state, l.state === "open" ? "warn" : "", t("dl_" + l.state));
-  const reason = el("p", "", l.reason);
+  const reason = el("p", "", l.reason); // whatever an error says
   reason.lang = "en";
   const facts = [t("givenUp", when(l.at), l.times), l.order ? t("orderIs", l.order.orderId, t("o_" + l.order.status)) : t("orderNone")];
   if (l.doneBy) facts.push(t("doneBy", l.doneBy, when(l.doneAt)));
@@ -457,7 +465,7 @@ function letterRow(l, opened) {
     if (l.order) facts.push(t("decidedStays"));
     actions.append(replay, discard);
   }
-  return el("li", "", el("div", "what", el("p", "title", el("code", "", l.id), state), reason, el("p", "sub", facts.join(" · ")), body), actions);
+  return el("li", "", el("div", "what", el("p", "title", el("code", "", l.id), state), el("p", "", t("l_" + l.code)), reason, el("p", "sub", facts.join(" · ")), body), actions);
 }
 
 $("letter-state").addEventListener("change", () => { letterLimit = 50; refresh(true); });
@@ -482,15 +490,14 @@ const shownDrift = 30;
 
 function driftRow(d) {
   const what = el("div", "what", el("p", "title", el("strong", "", known("d_" + d.kind) || d.kind), el("code", "", d.kind)));
-  const detail = el("p", "", d.detail);
-  detail.lang = "en";
+  const detail = said("p", d.kind, d.facts, d.detail);
   const facts = [t("voucherNo", d.voucherId)];
   if (d.orderId) facts.push(t("orderNo", d.orderId));
   facts.push(t("since", when(d.since)));
   what.append(detail, el("p", "sub", facts.join(" · ")));
   if (d.done) {
-    const done = el("p", "sub", t("done", d.done));
-    what.append(done);
+    const [before, after] = t("done", "\n").split("\n");
+    what.append(el("p", "sub", before, said("span", d.did, d.didFacts, d.done), after));
   }
   return el("li", "", what);
 }
