@@ -19,6 +19,8 @@ type backlog struct {
 	since   time.Time       // since when the first of those waits for a lane to begin
 	hands   map[string]hand // the keys that lanes have in hand
 	busy    int             // lanes
+
+	lingering bool // a lane looks again by itself, so that it need not be woken for every message
 }
 
 // hand says whose a key is, and how many deliveries the lane has of it.
@@ -38,7 +40,9 @@ func (b *backlog) add(ds []*Delivery) {
 		b.since = time.Now()
 	}
 	b.waiting = append(b.waiting, ds...)
-	b.wake()
+	if !b.lingering || len(b.waiting) >= b.batch {
+		b.wake()
+	}
 }
 
 // take gives an idle lane its next batch, or nil: then it looks again when
@@ -46,11 +50,13 @@ func (b *backlog) add(ds []*Delivery) {
 func (b *backlog) take(lane int) (batch []*Delivery, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.lingering = false
 	if len(b.waiting) == 0 {
 		return nil, 0
 	}
 	if b.busy > 0 && len(b.waiting) < b.batch {
 		if wait = b.linger - time.Since(b.since); wait > 0 {
+			b.lingering = true
 			return nil, wait
 		}
 	}

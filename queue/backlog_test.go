@@ -59,6 +59,15 @@ func TestWorkerBatches(t *testing.T) {
 			}
 		})
 	})
+	t.Run("WhatComesBehindAKeyInHandIsHandledAtOnce", func(t *testing.T) {
+		bubble(t, func(r *rig) {
+			r.publish("a@k")
+			time.AfterFunc(50*time.Millisecond, func() { r.publish("b@k") })
+			time.AfterFunc(100*time.Millisecond, func() { r.publish("c") })
+			r.run(&queue.Worker{Consumer: r.c, Lanes: 2, Batch: 3, Handle: r.batches}, 200*time.Millisecond)
+			r.want("a", "c")
+		})
+	})
 	t.Run("WhileOthersWorkABatchWaitsForMoreButNotForLong", func(t *testing.T) {
 		bubble(t, func(r *rig) {
 			done := make(chan error, 1)
