@@ -3,12 +3,21 @@
 -- Returns 2 if more is held in this bucket than it has.
 -- KEYS: sale, buyers, marks, due.  ARGV: buyer's field, order, and so on.
 local missed = false
-for i = 1, #ARGV, 2 do
-  redis.call('HDEL', KEYS[3], ARGV[i + 1])
-  redis.call('ZREM', KEYS[4], ARGV[i + 1])
-  if redis.call('HGET', KEYS[2], ARGV[i]) ~= ARGV[i + 1] then
-    redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
-    missed = true
+for from = 1, #ARGV, 1000 do -- Lua cannot unpack any number
+  local fields, orders, holder = {}, {}, {}
+  for i = from, math.min(from + 999, #ARGV), 2 do
+    fields[#fields + 1], orders[#orders + 1] = ARGV[i], ARGV[i + 1]
+  end
+  redis.call('HDEL', KEYS[3], unpack(orders))
+  redis.call('ZREM', KEYS[4], unpack(orders))
+  for i, order in ipairs(redis.call('HMGET', KEYS[2], unpack(fields))) do
+    holder[fields[i]] = order
+  end
+  for i, order in ipairs(orders) do
+    if holder[fields[i]] ~= order then
+      redis.call('HSET', KEYS[2], fields[i], order)
+      holder[fields[i]], missed = order, true
+    end
   end
 end
 local sold = redis.call('HMGET', KEYS[1], 'stock', 'units')
