@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"net"
 	"os"
 	"sync"
@@ -245,5 +246,74 @@ func TestUnitsOnTheirWayAreLeft(t *testing.T) {
 	}
 	if seen == 0 {
 		t.Error("no unit was seen on its way: the test tests nothing")
+	}
+}
+
+// pausing lets something else happen before its nth trip to Redis.
+type pausing struct {
+	mortal
+	meanwhile func()
+}
+
+func (p *pausing) wait() {
+	if do, _ := p.step(); !do && p.meanwhile != nil {
+		meanwhile := p.meanwhile
+		p.meanwhile = nil
+		meanwhile()
+	}
+}
+
+func (p *pausing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { p.wait(); return next(ctx, cmd) }
+}
+
+func (p *pausing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { p.wait(); return next(ctx, cmds) }
+}
+
+// Wherever one of two stands still, and wherever the other dies meanwhile.
+func TestTwoThatMoveUnitsBetweenTheSameBucketsLoseNoneAndDoubleNone(t *testing.T) {
+	_, c := server(t)
+	const stock = 5
+	var users []string // of the second bucket
+	for i := 0; len(users) < stock+1; i++ {
+		if u := fmt.Sprint("u", i); crc32.ChecksumIEEE([]byte(u))%2 == 1 {
+			users = append(users, u)
+		}
+	}
+	slow, other := &pausing{}, &mortal{}
+	a, b := client(t, c.Options().Addr, time.Second), client(t, c.Options().Addr, time.Second)
+	a.AddHook(slow)
+	b.AddHook(other)
+	live := another(t, c, 2)
+	for pause := 1; pause < 8; pause++ {
+		for trips := 1; trips < 10; trips++ {
+			for _, done := range []bool{false, true} {
+				v := open(stock, nil) // three and two
+				load(t, live, v)
+				for i := range 2 {
+					admit(t, live, reservation(v, sale.ID(i+1), users[i]), sale.Admitted, sale.ID(i+1))
+				}
+				mine := sale.Click{Reservation: reservation(v, 3, users[2]), Again: true}
+				others := sale.Click{Reservation: reservation(v, 4, users[3]), Again: true}
+				slow.born(pause, false)
+				slow.meanwhile = func() {
+					other.born(trips, done)
+					if _, err := inBuckets(b, 2).Click(t.Context(), others); err != nil && !errors.Is(err, errDied) {
+						t.Error(err)
+					}
+				}
+				got, err := inBuckets(a, 2).Click(t.Context(), mine)
+				if err != nil || got != admitted(3, 0) {
+					t.Errorf("paused at %d, dead at %d: got %+v, %v", pause, trips, got, err)
+				}
+				if got, err := live.Click(t.Context(), others); err != nil || got != admitted(4, 0) {
+					t.Errorf("paused at %d, dead at %d: got %+v, %v", pause, trips, got, err)
+				}
+				wantBook(t, live, v, sale.Book{Loaded: true, Units: stock, Left: 1, Buyers: 4, Marks: 4})
+				admit(t, live, reservation(v, 5, users[4]), sale.Admitted, 5)
+				admit(t, live, reservation(v, 6, users[5]), sale.SoldOut, 0)
+			}
+		}
 	}
 }
