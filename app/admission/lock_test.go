@@ -3,7 +3,6 @@ package admission_test
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,40 +18,36 @@ func bothLocks(t *testing.T, test func(t *testing.T, l sale.UserLock)) {
 	})
 }
 
+// All who try keep what they get until the others have tried as well.
 func TestALockHasOneOwnerAtATime(t *testing.T) {
 	bothLocks(t, func(t *testing.T, l sale.UserLock) {
 		name := t.Name()
-		var owners, most, taken atomic.Int64
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				for range 50 {
+		for round := range 50 {
+			var tried sync.WaitGroup
+			var mu sync.Mutex
+			var owners []func()
+			start := make(chan struct{})
+			for range 16 {
+				tried.Go(func() {
+					<-start
 					unlock, ok, err := l.TryLock(t.Context(), name)
 					if err != nil {
 						t.Error(err)
-						return
 					}
-					if !ok {
-						continue
+					if ok {
+						mu.Lock()
+						defer mu.Unlock()
+						owners = append(owners, unlock)
 					}
-					taken.Add(1)
-					if n := owners.Add(1); n > most.Load() {
-						most.Store(n)
-					}
-					owners.Add(-1)
-					unlock()
-				}
-			})
+				})
+			}
+			close(start)
+			tried.Wait()
+			if len(owners) != 1 {
+				t.Fatalf("round %d: got %d owners, want one, after all of the round before have given it back", round, len(owners))
+			}
+			owners[0]()
 		}
-		wg.Wait()
-		if most.Load() != 1 || taken.Load() == 0 {
-			t.Errorf("got %d owners at a time, %d in all, want 1 and some", most.Load(), taken.Load())
-		}
-		unlock, ok, err := l.TryLock(t.Context(), name)
-		if err != nil || !ok {
-			t.Fatalf("after all have given it back: got %v, %v, want it free", ok, err)
-		}
-		unlock()
 	})
 }
 

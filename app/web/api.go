@@ -68,7 +68,7 @@ func (s *Server) createVoucher(c *fiber.Ctx) error {
 	if err := decode(c.BodyRaw(), &in); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	ctx, cancel := timed(c)
 	defer cancel()
 	v, err := s.o.Service.CreateVoucher(ctx, sale.Offer{Title: in.Title, Stock: in.Stock, PayValue: in.PayValue, ActualValue: in.ActualValue,
 		Begin: in.BeginTime, End: in.EndTime, PerUser: in.PerUser, MaxInFlight: in.MaxInFlight, Buckets: in.Buckets, PayWithin: seconds(in.PayWithin),
@@ -150,7 +150,7 @@ func (s *Server) order(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), wait+requestTimeout)
+	ctx, cancel := context.WithTimeout(c.UserContext(), wait+requestTimeout)
 	defer cancel()
 	o, err := s.o.Service.Order(ctx, reader, id, wait)
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Server) order(c *fiber.Ctx) error {
 	}
 	a := answerOf(o)
 	if wait > 0 {
-		a = s.ahead(a, o)
+		a = s.ahead(c.UserContext(), a, o)
 	}
 	return c.JSON(a)
 }

@@ -133,7 +133,7 @@ func (s *Server) register(c *fiber.Ctx) error {
 	if err := limited(d.Callers, "tries to register", s.address(c)); err != nil {
 		return err
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	hash, err := d.Passwords.Hash(ctx, in.Password)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Server) login(c *fiber.Ctx) error {
 		}
 	}
 	began := time.Now()
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	a, ok, err := s.prove(ctx, in)
 	if err != nil {

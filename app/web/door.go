@@ -187,7 +187,7 @@ func (s *Server) path(c *fiber.Ctx) error {
 	if d.Paths == nil {
 		return c.JSON(fiber.Map{"required": false, "token": ""})
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	if err := s.open(ctx, id); err != nil {
 		return err

@@ -25,17 +25,23 @@ func failure(status int, code, message string) error {
 	return &httpError{status: status, code: code, message: message}
 }
 
-var statusOf = map[sale.Code]int{
-	sale.CodeSoldOut:       fiber.StatusConflict,
-	sale.CodeAlreadyBought: fiber.StatusConflict,
-	sale.CodeNotStarted:    fiber.StatusForbidden,
-	sale.CodeEnded:         fiber.StatusGone,
-	sale.CodeNotFound:      fiber.StatusNotFound,
-	sale.CodeBusy:          fiber.StatusServiceUnavailable,
-	sale.CodeInvalid:       fiber.StatusBadRequest,
-	sale.CodeTooLate:       fiber.StatusConflict,
-	sale.CodeAlreadyPaid:   fiber.StatusConflict,
-	sale.CodeWrongState:    fiber.StatusConflict,
+// statusOf is 500 for a code that it does not know.
+func statusOf(code sale.Code) int {
+	switch code {
+	case sale.CodeSoldOut, sale.CodeAlreadyBought, sale.CodeTooLate, sale.CodeAlreadyPaid, sale.CodeWrongState:
+		return fiber.StatusConflict
+	case sale.CodeNotStarted:
+		return fiber.StatusForbidden
+	case sale.CodeEnded:
+		return fiber.StatusGone
+	case sale.CodeNotFound:
+		return fiber.StatusNotFound
+	case sale.CodeBusy:
+		return fiber.StatusServiceUnavailable
+	case sale.CodeInvalid:
+		return fiber.StatusBadRequest
+	}
+	return fiber.StatusInternalServerError
 }
 
 type errorBody struct {
@@ -62,7 +68,7 @@ func (s *Server) onError(c *fiber.Ctx, err error) error {
 	var fe *fiber.Error
 	switch {
 	case errors.As(err, &se):
-		status, b.Error.Code, b.Error.Message = statusOf[se.Code], string(se.Code), se.Message
+		status, b.Error.Code, b.Error.Message = statusOf(se.Code), string(se.Code), se.Message
 		if se.RetryAfter > 0 {
 			c.Set(fiber.HeaderRetryAfter, strconv.Itoa(retryAfter(se.RetryAfter)))
 			s.logBusy(err)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -58,8 +59,8 @@ func (s *Server) reader(c *fiber.Ctx) (sale.Reader, sale.ID, error) {
 }
 
 // ahead adds to the answer how many are decided before.
-func (s *Server) ahead(a orderAnswer, o sale.Order) orderAnswer {
-	ctx, cancel := timed()
+func (s *Server) ahead(ctx context.Context, a orderAnswer, o sale.Order) orderAnswer {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if n, ok := s.o.Service.Ahead(ctx, o); ok {
 		a.Ahead = &n
@@ -77,7 +78,7 @@ func (s *Server) follow(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	o, decided, unfollow, err := s.o.Service.Follow(ctx, reader, id)
 	if err != nil {
@@ -108,7 +109,7 @@ func (s *Server) tellOrder(e events, st *stream, o sale.Order, decided <-chan sa
 			}
 			return endDecided
 		}
-		if a := s.ahead(answerOf(o), o); news || a.Ahead != nil && *a.Ahead != told {
+		if a := s.ahead(context.Background(), answerOf(o), o); news || a.Ahead != nil && *a.Ahead != told {
 			if !e.send("order", a) {
 				return ""
 			}
@@ -154,7 +155,7 @@ func (s *Server) watch(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	watch, err := s.o.Service.Watch(ctx, ids...)
 	if err != nil {
@@ -217,7 +218,7 @@ func (s *Server) ownOrders(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	os, err := s.o.Service.OwnOrders(ctx, user)
 	if err != nil {
@@ -239,7 +240,7 @@ func (s *Server) fire(c *fiber.Ctx) error {
 	if err != nil {
 		return sale.NotFound("no such voucher")
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	v, fired, err := s.o.Service.Starter.Fire(ctx, id)
 	if err != nil {

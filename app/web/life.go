@@ -27,8 +27,8 @@ func (s *Server) lifeRoutes(api fiber.Router) {
 }
 
 // timed bounds what a request may wait for.
-func timed() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), requestTimeout)
+func timed(c *fiber.Ctx) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.UserContext(), requestTimeout)
 }
 
 // param reads a part of the path as it was before it was escaped, and copies it.
@@ -90,7 +90,7 @@ func (s *Server) pay(c *fiber.Ctx) error {
 	if in.Cents == nil {
 		return failure(fiber.StatusBadRequest, "invalid", "cents is missing")
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	o, err := s.o.Service.Pay(ctx, user, sale.Payment{ID: in.PaymentID, OrderID: id, Cents: *in.Cents})
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Server) cancel(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	o, err := s.o.Service.Cancel(ctx, user, id)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Server) refund(c *fiber.Ctx) error {
 	if err != nil {
 		return sale.NotFound("no such order")
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	o, err := s.o.Service.Refund(ctx, id)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Server) refundPayment(c *fiber.Ctx) error {
 	if sale.CheckPaymentID(id) != nil {
 		return sale.NotFound("no such payment")
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	p, err := s.o.Service.RefundPayment(ctx, id)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Server) payments(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	ps, err := s.o.Service.Life.Payments(ctx, state, after, limit)
 	if err != nil {
@@ -257,7 +257,7 @@ func (s *Server) deadLetters(c *fiber.Ctx) error {
 	if state == all {
 		state = ""
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	ls, err := s.o.Service.DeadLetters(ctx, state, below, limit)
 	if err != nil {
@@ -283,7 +283,7 @@ func (s *Server) care(c *fiber.Ctx, do func(ctx context.Context, message, by str
 	if err != nil {
 		return err
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	l, err := do(ctx, param(c, "id"), by)
 	if err != nil {

@@ -29,7 +29,7 @@ func (s *Server) ledger(c *fiber.Ctx) error {
 	if limit < 1 || limit > 1000 {
 		return failure(fiber.StatusBadRequest, "invalid", "limit must be from 1 to 1000")
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	l, err := s.o.Reconcile.Ledger(ctx, limit)
 	if err != nil {

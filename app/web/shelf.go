@@ -221,7 +221,7 @@ func matches(header, etag string) bool {
 }
 
 func (s *Server) listVouchers(c *fiber.Ctx) error {
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	d, err := s.shelf.look(ctx)
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *Server) voucher(c *fiber.Ctx) error {
 	if err != nil {
 		return sale.NotFound("no such voucher")
 	}
-	ctx, cancel := timed()
+	ctx, cancel := timed(c)
 	defer cancel()
 	v, err := s.shelf.find(ctx, id)
 	if err != nil {
