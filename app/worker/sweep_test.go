@@ -174,10 +174,15 @@ func TestALateSettleOfAClosedOrderKeepsNoUnit(t *testing.T) {
 				if ok, err := l.gate.Release(t.Context(), a); err != nil || !ok {
 					t.Fatal(ok, err)
 				}
-				s.Again = time.Second // the first look must come before that
+				s.Again = time.Hour // the first look comes before that
 			}
 			if _, err := s.Once(t.Context()); err != nil {
 				t.Fatal(err)
+			}
+			if s.Again = 50 * time.Millisecond; c.atOnce {
+				if err := l.store.GiveBackSoon(t.Context(), a.OrderID); err != nil {
+					t.Fatal(err)
+				}
 			}
 			l.wantGate(v, 5)
 			var next sale.Reservation
