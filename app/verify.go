@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -17,16 +18,12 @@ import (
 	"queuelab/queue"
 )
 
-// verifiedVouchers bounds how many vouchers one verify looks at, the newest
-// first.
-const verifiedVouchers = 1000
-
 // errDrift is exit 3: everything was looked at, and it does not balance.
 var errDrift = errors.New("the sale does not balance")
 
 // verifyCmd is seckill verify.
 type verifyCmd struct {
-	Vouchers []string      `arg:"" optional:"" name:"voucher" help:"Ids of the vouchers to look at. Default: all that ended less than 7 days ago, the newest 1000."`
+	Vouchers []string      `arg:"" optional:"" name:"voucher" help:"Ids of the vouchers to look at. Default: all that ended less than 7 days ago, or not yet."`
 	Wait     time.Duration `env:"-" default:"30s" help:"How long an order may be on its way: what differs for so long is drift. Longer than the service's --rescan."`
 	Repair   bool          `env:"-" help:"Put right what can be, and look again. Safe while the service sells."`
 	JSON     bool          `env:"-" name:"json" help:"Print JSON."`
@@ -121,7 +118,7 @@ func (s *service) openToLook(ctx context.Context) (err error) {
 func (v *verifyCmd) reconciler(s *service) (r *reconcile.Reconciler, stop func(), err error) {
 	r = &reconcile.Reconciler{Store: s.store, Backlog: s.backlog, Log: s.log, Age: v.Wait, Repair: v.Repair, Strict: true}
 	r.Vouchers = func(ctx context.Context, asOf time.Time) ([]sale.ID, error) {
-		vs, err := s.store.Vouchers(ctx, asOf.Add(-7*24*time.Hour), verifiedVouchers)
+		vs, err := sale.AllVouchers(ctx, s.store, asOf.Add(-7*24*time.Hour), math.MaxInt64)
 		ids := make([]sale.ID, len(vs))
 		for i, v := range vs {
 			ids[i] = v.ID

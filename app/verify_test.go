@@ -53,6 +53,22 @@ func TestVerifySaysWhatItWants(t *testing.T) {
 	wantVerify(t, 1, []string{"refused", "--queue (redis-streams alone"}, "--db", "sqlite:"+db, "--queue", "redis-streams")
 	wantVerify(t, 1, []string{"no such voucher"}, "--db", "sqlite:"+db, "7")
 	wantVerify(t, 0, []string{"balanced: 0 vouchers"}, "--db", "sqlite:"+db)
+	// However many there are, none is left out.
+	raw, err := sql.Open("sqlite", "file:"+db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	_, err = raw.ExecContext(t.Context(), `INSERT INTO vouchers (id, title, stock, stock_left, pay_value, actual_value, begin_ms, end_ms, created_ms)
+		WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 1005) SELECT id, 'tea', 2, 2, 0, 0, 0, 9999999999999, 0 FROM n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantVerify(t, 0, []string{"balanced: 1005 vouchers"}, "--db", "sqlite:"+db)
+	if _, err := raw.ExecContext(t.Context(), "UPDATE vouchers SET stock_left = 1 WHERE id = 1"); err != nil {
+		t.Fatal(err)
+	}
+	wantVerify(t, 3, []string{"NOT balanced: 1005 vouchers"}, "--db", "sqlite:"+db, "--wait", "0s")
 }
 
 func TestVerifyLooksAtADatabaseWhoseGateItCannotSee(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,40 +102,54 @@ func (g *Redis) giveBack(ctx context.Context, s *redis.Script, r sale.Reservatio
 
 // Find implements sale.Gate.
 func (g *Redis) Find(ctx context.Context, order sale.ID, vouchers ...sale.ID) (sale.Reservation, bool, error) {
-	if len(vouchers) == 0 {
-		return sale.Reservation{}, false, nil
+	found, err := g.FindAll(ctx, []sale.ID{order}, vouchers...)
+	r, ok := found[order]
+	return r, ok, err
+}
+
+// findStep is how many buckets one round trip of FindAll asks.
+const findStep = 256
+
+// FindAll implements sale.Gate.
+func (g *Redis) FindAll(ctx context.Context, orders []sale.ID, vouchers ...sale.ID) (map[sale.ID]sale.Reservation, error) {
+	found := make(map[sale.ID]sale.Reservation)
+	if len(orders) == 0 {
+		return found, nil
 	}
-	var in []bucket // whose it is nobody says
+	fields := make([]string, len(orders))
+	for i, o := range orders {
+		fields[i] = o.String()
+	}
+	var in []bucket // whose they are nobody says
 	for _, v := range vouchers {
 		bs, err := g.buckets(ctx, v)
 		if err != nil {
-			return sale.Reservation{}, false, err
+			return nil, err
 		}
 		in = append(in, bs...)
 	}
-	got := make([]*redis.StringCmd, len(in))
-	_, err := g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, b := range in {
-			got[i] = p.HGet(ctx, g.key(b, "marks"), order.String())
+	for step := range slices.Chunk(in, findStep) {
+		marks := make([]*redis.SliceCmd, len(step))
+		_, _ = g.client.Pipelined(ctx, func(p redis.Pipeliner) error { // the first error of those that each command has
+			for i, b := range step {
+				marks[i] = p.HMGet(ctx, g.key(b, "marks"), fields...)
+			}
+			return nil
+		})
+		for i, b := range step {
+			if err := marks[i].Err(); err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
+				return nil, fmt.Errorf("find marks: %w", err)
+			}
+			for j, mark := range marks[i].Val() {
+				text, _ := mark.(string)
+				_, body, marked := strings.Cut(text, "|")
+				if r, err := sale.DecodeReservation([]byte(body)); marked && err == nil && r.OrderID == orders[j] && r.VoucherID == b.voucher {
+					found[r.OrderID] = r
+				}
+			}
 		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return sale.Reservation{}, false, fmt.Errorf("find mark: %w", err)
 	}
-	for _, c := range got {
-		mark, err := c.Result()
-		if errors.Is(err, redis.Nil) {
-			continue
-		}
-		if err != nil {
-			return sale.Reservation{}, false, fmt.Errorf("find mark: %w", err)
-		}
-		_, body, _ := strings.Cut(mark, "|")
-		r, err := sale.DecodeReservation([]byte(body))
-		return r, err == nil, err
-	}
-	return sale.Reservation{}, false, nil
+	return found, nil
 }
 
 // Stale implements sale.Gate.

@@ -188,6 +188,17 @@ func (m *Memory) Find(_ context.Context, order sale.ID, vouchers ...sale.ID) (sa
 	return sale.Reservation{}, false, nil
 }
 
+// FindAll implements sale.Gate.
+func (m *Memory) FindAll(ctx context.Context, orders []sale.ID, vouchers ...sale.ID) (map[sale.ID]sale.Reservation, error) {
+	found := map[sale.ID]sale.Reservation{}
+	for _, o := range orders {
+		if r, ok, _ := m.Find(ctx, o, vouchers...); ok { // it never fails
+			found[o] = r
+		}
+	}
+	return found, nil
+}
+
 // Stale implements sale.Gate.
 func (m *Memory) Stale(_ context.Context, id sale.ID, age time.Duration, limit int) ([]sale.Reservation, error) {
 	m.mu.Lock()

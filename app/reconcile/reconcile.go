@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -30,8 +31,6 @@ const (
 	fullEvery = 20
 	// keptRepairs is how many repairs State remembers.
 	keptRepairs = 100
-	// verifiable is how many vouchers a look looks at.
-	verifiable = 1000
 	// logged is how many differences of one look are written to the log one by one.
 	logged = 10
 )
@@ -117,7 +116,7 @@ func (r *Reconciler) Once(ctx context.Context) (State, error) {
 		at[k.voucher] = true
 	}
 	r.mu.Unlock()
-	l, err := r.look(ctx, verifiable, func(v sale.ID) bool { return full || at[v] || !r.rests(v) }, func(ctx context.Context, s *scan, a Account) error {
+	l, err := r.look(ctx, math.MaxInt, func(v sale.ID) bool { return full || at[v] || !r.rests(v) }, func(ctx context.Context, s *scan, a Account) error {
 		return s.compare(ctx, a, full || at[a.ID])
 	})
 	if err != nil {

@@ -109,6 +109,10 @@ type Gate interface {
 	// Find looks for the pending mark of an order among the vouchers.
 	Find(ctx context.Context, order ID, vouchers ...ID) (Reservation, bool, error)
 
+	// FindAll is Find for many orders, and costs hardly more than for one. Those
+	// that have no mark, or one that nobody can read, are not in the answer.
+	FindAll(ctx context.Context, orders []ID, vouchers ...ID) (map[ID]Reservation, error)
+
 	// Stale returns at most max reservations of the voucher whose mark is due,
 	// and makes each due again later: after age, and then after twice as long
 	// each time, up to ten ages. So instances that look at the same time share the work, and a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func (l *Loader) Run(ctx context.Context) {
 func (l *Loader) open(ctx context.Context) ([]Voucher, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	return l.Store.Vouchers(ctx, time.Now(), maxRecent)
+	return AllVouchers(ctx, l.Store, time.Now(), math.MaxInt64)
 }
 
 func (l *Loader) load(ctx context.Context, v Voucher) {

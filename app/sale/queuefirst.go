@@ -11,6 +11,8 @@ const (
 	leftFor = 100 * time.Millisecond
 	// lookTimeout bounds how long clicks wait for that number.
 	lookTimeout = 250 * time.Millisecond
+	// maxLooks bounds the vouchers whose number is remembered.
+	maxLooks = 1000
 	// ticketsFor is how long the buyers are at least known who queue up here.
 	ticketsFor = time.Minute
 )
@@ -70,7 +72,7 @@ func (q *QueueFirst) left(ctx context.Context, voucher ID) (int64, error) {
 	q.mu.Lock()
 	l := q.looks[voucher]
 	if l == nil {
-		if q.looks == nil || len(q.looks) >= maxRecent { // those in use are back at once
+		if q.looks == nil || len(q.looks) >= maxLooks { // those in use are back at once
 			q.looks = map[ID]*look{}
 		}
 		l = &look{}

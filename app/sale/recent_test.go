@@ -26,7 +26,7 @@ type frozen struct {
 	err     error
 }
 
-func (f *frozen) Vouchers(ctx context.Context, endAfter time.Time, most int) ([]sale.Voucher, error) {
+func (f *frozen) VouchersBelow(ctx context.Context, endAfter time.Time, below sale.ID, most int) ([]sale.Voucher, error) {
 	f.asked.Add(1)
 	time.Sleep(f.takes)
 	if f.stopped.Load() {
@@ -36,7 +36,7 @@ func (f *frozen) Vouchers(ctx context.Context, endAfter time.Time, most int) ([]
 	if f.err != nil {
 		return nil, f.err
 	}
-	return f.rows.Vouchers(ctx, endAfter, most)
+	return f.rows.VouchersBelow(ctx, endAfter, below, most)
 }
 
 func newFrozen() (*frozen, *sale.Loader) {
@@ -164,4 +164,6 @@ func (h *held) HeldOrders(ctx context.Context, voucher, after sale.ID, most int)
 	return h.rows.HeldOrders(ctx, voucher, after, most)
 }
 
-func (h *held) Vouchers(context.Context, time.Time, int) ([]sale.Voucher, error) { return nil, nil }
+func (h *held) VouchersBelow(context.Context, time.Time, sale.ID, int) ([]sale.Voucher, error) {
+	return nil, nil
+}

@@ -174,8 +174,9 @@ type Store interface {
 	CreateVoucher(ctx context.Context, v Voucher) error
 	// Voucher is an *Error with NotFound when there is none.
 	Voucher(ctx context.Context, id ID) (Voucher, error)
-	// Vouchers lists the newest first, at most max, that end after the given time.
-	Vouchers(ctx context.Context, endAfter time.Time, max int) ([]Voucher, error)
+	// VouchersBelow lists the newest first, at most max, that end after the given
+	// time and have an id below the given one. See AllVouchers.
+	VouchersBelow(ctx context.Context, endAfter time.Time, below ID, max int) ([]Voucher, error)
 	// Orders returns those of the orders that were decided, in any order.
 	Orders(ctx context.Context, ids ...ID) ([]Order, error)
 	// HeldOrders lists a voucher's orders that have a unit, with ids above after, by id, at most max.

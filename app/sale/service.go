@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"queuelab/app/trace"
@@ -33,6 +34,7 @@ type Service struct {
 	MaxInFlight int64
 
 	patience patience
+	finder   finder
 }
 
 // admitTries bounds how often an admission without an answer is asked again,
@@ -138,6 +140,9 @@ func (s *Service) sellAtGate(ctx context.Context, c Click) (ID, error) {
 		return 0, busy("the sale is busy, try again in a moment", err)
 	case a.Verdict != Admitted:
 		return 0, s.refusal(ctx, c.VoucherID, a)
+	}
+	s.finder.note(a.Order, c.VoucherID)
+	switch {
 	case a.Order != c.OrderID:
 		return a.Order, nil
 	case a.Queued:
@@ -252,9 +257,16 @@ func (s *Service) notLoaded(ctx context.Context, id ID) error {
 	return busy("the sale is being prepared, try again in a moment", errors.New("voucher is not loaded"))
 }
 
-// Vouchers lists the newest vouchers first, at most 200.
+// Vouchers lists the newest 200 vouchers, and of the others all whose sale is not
+// over, the newest first.
 func (s *Service) Vouchers(ctx context.Context) ([]Voucher, error) {
-	return s.Store.Vouchers(ctx, time.Time{}, 200)
+	const newest = 200
+	vs, err := s.Store.VouchersBelow(ctx, time.Time{}, math.MaxInt64, newest)
+	if err != nil || len(vs) < newest {
+		return vs, err
+	}
+	others, err := AllVouchers(ctx, s.Store, time.Now(), vs[newest-1].ID)
+	return append(vs, others...), err
 }
 
 // Reader is who asks for an order.
@@ -294,41 +306,3 @@ func (s *Service) Order(ctx context.Context, reader Reader, id ID, wait time.Dur
 }
 
 func errNoOrder() error { return NotFound("no such order") }
-
-func (s *Service) lookup(ctx context.Context, id ID) (Order, error) {
-	if o, ok, err := s.decided(ctx, id); err != nil || ok {
-		return o, err
-	}
-	// The list of a second ago has nearly always the voucher, and costs no query;
-	// another instance may have created it just now.
-	now := time.Now()
-	for _, asOf := range []time.Time{now.Add(-time.Second), now} {
-		vouchers, err := s.Loader.Recent(ctx, asOf)
-		if err != nil {
-			return Order{}, fmt.Errorf("look up order %s: %w", id, err)
-		}
-		r, ok, err := s.Gate.Find(ctx, id, vouchers...)
-		if err != nil {
-			return Order{}, fmt.Errorf("look up order %s: %w", id, err)
-		}
-		if ok {
-			return Order{Reservation: r, Status: Queued}, nil
-		}
-	}
-	if o, ok, err := s.underWay(ctx, id); err != nil || ok {
-		return o, err
-	}
-	// Its mark may have been cleared between the two looks, by its commit.
-	if o, ok, err := s.decided(ctx, id); err != nil || ok {
-		return o, err
-	}
-	return Order{}, errNoOrder()
-}
-
-func (s *Service) decided(ctx context.Context, id ID) (Order, bool, error) {
-	os, err := s.Store.Orders(ctx, id)
-	if err != nil || len(os) == 0 {
-		return Order{}, false, err
-	}
-	return os[0], true, nil
-}

@@ -1,10 +1,12 @@
 package sale_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,15 +46,16 @@ func (r *rows) Voucher(_ context.Context, id sale.ID) (sale.Voucher, error) {
 	return v, nil
 }
 
-func (r *rows) Vouchers(_ context.Context, endAfter time.Time, _ int) (vs []sale.Voucher, _ error) {
+func (r *rows) VouchersBelow(_ context.Context, endAfter time.Time, below sale.ID, most int) (vs []sale.Voucher, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, v := range r.vouchers {
-		if v.End.After(endAfter) {
+		if v.End.After(endAfter) && v.ID < below {
 			vs = append(vs, v)
 		}
 	}
-	return vs, nil
+	slices.SortFunc(vs, func(a, b sale.Voucher) int { return cmp.Compare(b.ID, a.ID) })
+	return vs[:min(most, len(vs))], nil
 }
 
 func (r *rows) Orders(_ context.Context, ids ...sale.ID) (os []sale.Order, _ error) {

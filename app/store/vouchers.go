@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"gorm.io/gorm"
@@ -68,10 +69,16 @@ func (s *Store) Voucher(ctx context.Context, id sale.ID) (sale.Voucher, error) {
 	return r.voucher(), nil
 }
 
-// Vouchers implements sale.Store.
+// Vouchers lists the newest vouchers first, at most so many, that end after the
+// given time.
 func (s *Store) Vouchers(ctx context.Context, endAfter time.Time, limit int) ([]sale.Voucher, error) {
+	return s.VouchersBelow(ctx, endAfter, math.MaxInt64, limit)
+}
+
+// VouchersBelow implements sale.Store.
+func (s *Store) VouchersBelow(ctx context.Context, endAfter time.Time, below sale.ID, limit int) ([]sale.Voucher, error) {
 	var rows []voucherRow
-	err := s.read.WithContext(ctx).Where("end_ms > ?", endAfter.UnixMilli()).Order("id DESC").Limit(limit).Find(&rows).Error
+	err := s.read.WithContext(ctx).Where("end_ms > ? AND id < ?", endAfter.UnixMilli(), int64(below)).Order("id DESC").Limit(limit).Find(&rows).Error
 	if err != nil {
 		return nil, fmt.Errorf("list vouchers: %w", err)
 	}
