@@ -31,25 +31,34 @@ func (g *Redis) Book(ctx context.Context, voucher sale.ID) (sale.Book, error) {
 	}
 	ps, err := g.still(ctx, bs)
 	if err != nil {
-		return sale.Book{}, err
+		return sale.Book{}, unreadable(voucher, err)
 	}
 	return ps.book(), nil
 }
 
-// holding reads an entry of the buyers: see field.
-func holding(voucher sale.ID, name, order string) (sale.Reservation, error) {
+// unreadable says of an error that a voucher's keys are not what the gate wrote.
+func unreadable(voucher sale.ID, err error) error {
+	if err == nil || !errors.Is(err, errAnswer) && !wrongType(err) {
+		return err
+	}
+	return fmt.Errorf("%w of voucher %s: %w", sale.ErrUnreadable, voucher, err)
+}
+
+// wrongType: some servers say it behind the name of the script.
+func wrongType(err error) bool { return err != nil && strings.Contains(err.Error(), "WRONGTYPE") }
+
+// holder reads an entry of the buyers: see field.
+func holder(voucher sale.ID, name, order string) sale.Holder {
 	user, nth, more := strings.Cut(name, "#")
-	r := sale.Reservation{VoucherID: voucher, UserID: user}
-	var err error
+	h := sale.Holder{Reservation: sale.Reservation{VoucherID: voucher, UserID: user}}
+	var err, err2 error
 	if more {
-		if r.Nth, err = strconv.Atoi(nth); err != nil {
-			return r, fmt.Errorf("buyer %q of voucher %s: %w", name, voucher, err)
-		}
+		h.Nth, err = strconv.Atoi(nth)
 	}
-	if r.OrderID, err = sale.ParseID(order); err != nil {
-		return r, fmt.Errorf("order of buyer %q of voucher %s: %w", name, voucher, err)
+	if h.OrderID, err2 = sale.ParseID(order); err != nil || err2 != nil {
+		return sale.Holder{Reservation: sale.Reservation{VoucherID: voucher}, Unread: &sale.Scrap{Name: name, Text: order}}
 	}
-	return r, nil
+	return h
 }
 
 // cursorBits are those of a page's cursor that Redis uses; the bucket is above.
@@ -78,25 +87,21 @@ func (b bucket) next(cursor uint64) (uint64, error) {
 }
 
 // Holders implements sale.Auditor.
-func (g *Redis) Holders(ctx context.Context, voucher sale.ID, cursor uint64) ([]sale.Reservation, uint64, error) {
+func (g *Redis) Holders(ctx context.Context, voucher sale.ID, cursor uint64) ([]sale.Holder, uint64, error) {
 	b, at, err := g.page(ctx, voucher, cursor)
 	if err != nil {
 		return nil, 0, err
 	}
 	pairs, next, err := g.client.HScan(ctx, g.key(b, "buyers"), at, "", auditPage).Result()
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the buyers of voucher %s: %w", voucher, err)
+		return nil, 0, unreadable(voucher, fmt.Errorf("read the buyers of voucher %s: %w", voucher, err))
 	}
-	rs := make([]sale.Reservation, 0, len(pairs)/2)
+	hs := make([]sale.Holder, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		r, err := holding(voucher, pairs[i], pairs[i+1])
-		if err != nil {
-			return nil, 0, err
-		}
-		rs = append(rs, r)
+		hs = append(hs, holder(voucher, pairs[i], pairs[i+1]))
 	}
 	next, err = b.next(next)
-	return rs, next, err
+	return hs, next, err
 }
 
 // Marked implements sale.Auditor.
@@ -115,26 +120,23 @@ func (g *Redis) Marked(ctx context.Context, voucher sale.ID, cursor uint64) ([]s
 	}
 	pairs, next, err := g.client.HScan(ctx, g.key(b, "marks"), at, "", auditPage).Result()
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the marks of voucher %s: %w", voucher, err)
+		return nil, 0, unreadable(voucher, fmt.Errorf("read the marks of voucher %s: %w", voucher, err))
 	}
 	ms := make([]sale.Mark, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		order, err := sale.ParseID(pairs[i])
-		if err != nil {
-			return nil, 0, fmt.Errorf("mark of voucher %s: %w", voucher, err)
-		}
-		set, body, _ := strings.Cut(pairs[i+1], "|")
-		ms = append(ms, readMark(voucher, order, set, body, now))
+		ms = append(ms, readMark(voucher, pairs[i], pairs[i+1], now))
 	}
 	next, err = b.next(next)
 	return ms, next, err
 }
 
-func readMark(voucher, order sale.ID, set, body string, now time.Time) sale.Mark {
-	r, err := sale.DecodeReservation([]byte(body))
+func readMark(voucher sale.ID, name, text string, now time.Time) sale.Mark {
+	set, body, _ := strings.Cut(text, "|")
+	order, err := sale.ParseID(name) // 0: it is none
 	ms, err2 := strconv.ParseInt(set, 10, 64)
-	if err != nil || err2 != nil || r.OrderID != order || r.VoucherID != voucher {
-		return sale.Mark{Reservation: sale.Reservation{OrderID: order, VoucherID: voucher}, Unread: true}
+	r, err3 := sale.DecodeReservation([]byte(body))
+	if errors.Join(err, err2, err3) != nil || r.OrderID != order || r.VoucherID != voucher {
+		return sale.Mark{Reservation: sale.Reservation{OrderID: order, VoucherID: voucher}, Unread: &sale.Scrap{Mark: true, Name: name, Text: text}}
 	}
 	return sale.Mark{Reservation: r, Age: now.Sub(time.UnixMilli(ms))}
 }
@@ -148,7 +150,7 @@ func (g *Redis) Holdings(ctx context.Context, rs ...sale.Reservation) ([]sale.Ho
 	hs := make([]sale.Holding, len(rs))
 	for b, at := range in {
 		if err := g.holdings(ctx, b, rs, at, hs); err != nil {
-			return nil, fmt.Errorf("read the holders of voucher %s: %w", b.voucher, err)
+			return nil, unreadable(b.voucher, fmt.Errorf("read the holders of voucher %s: %w", b.voucher, err))
 		}
 	}
 	return hs, nil
@@ -173,9 +175,7 @@ func (g *Redis) holdings(ctx context.Context, b bucket, rs []sale.Reservation, a
 	}
 	for j, i := range at {
 		if s, ok := holders.Val()[j].(string); ok {
-			if hs[i].Holder, err = sale.ParseID(s); err != nil {
-				return err
-			}
+			hs[i].Holder, _ = sale.ParseID(s) // what nobody can read is nobody's order
 		}
 		_, hs[i].Marked = marks.Val()[j].(string)
 	}
@@ -184,12 +184,17 @@ func (g *Redis) holdings(ctx context.Context, b bucket, rs []sale.Reservation, a
 
 // Level implements sale.Auditor. Where a voucher has several buckets each is
 // changed in a step of its own, after units went where buyers lack them.
-func (g *Redis) Level(ctx context.Context, voucher sale.ID, most int64) (int64, error) {
+func (g *Redis) Level(ctx context.Context, voucher sale.ID, units, most int64) (int64, error) {
 	bs, err := g.buckets(ctx, voucher)
 	if err != nil {
 		return 0, err
 	}
+	offer := g.left.offer(sale.Voucher{Stock: units, Left: most})
+	units, most = offer.Stock, offer.Left
 	covered, err := g.even(ctx, bs)
+	if err == nil && len(bs) > 1 {
+		err = g.resize(ctx, bs, units)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -205,7 +210,11 @@ func (g *Redis) Level(ctx context.Context, voucher sale.ID, most int64) (int64, 
 			if up {
 				limit = ps[i].left + max(0, most-left)
 			}
-			n, err := g.scripts.level.Run(ctx, g.client, g.keys(b)[:2], limit).Int64()
+			args := []any{limit}
+			if len(bs) == 1 {
+				args = append(args, units)
+			}
+			n, err := g.scripts.level.Run(ctx, g.client, g.keys(b)[:2], args...).Int64()
 			if err != nil {
 				return 0, fmt.Errorf("level script: %w", err)
 			}

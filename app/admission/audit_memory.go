@@ -15,17 +15,13 @@ func (m *Memory) Book(_ context.Context, id sale.ID) (sale.Book, error) {
 }
 
 // Holders implements sale.Auditor: all of them are one page.
-func (m *Memory) Holders(_ context.Context, id sale.ID, _ uint64) (rs []sale.Reservation, next uint64, err error) {
+func (m *Memory) Holders(_ context.Context, id sale.ID, _ uint64) (hs []sale.Holder, next uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, order := range m.voucher(id).buyers {
-		r, err := holding(id, name, order.String())
-		if err != nil {
-			return nil, 0, err
-		}
-		rs = append(rs, r)
+		hs = append(hs, holder(id, name, order.String()))
 	}
-	return rs, 0, nil
+	return hs, 0, nil
 }
 
 // Marked implements sale.Auditor, likewise.
@@ -52,13 +48,16 @@ func (m *Memory) Holdings(_ context.Context, rs ...sale.Reservation) ([]sale.Hol
 }
 
 // Level implements sale.Auditor.
-func (m *Memory) Level(_ context.Context, id sale.ID, most int64) (int64, error) {
+func (m *Memory) Level(_ context.Context, id sale.ID, units, most int64) (int64, error) {
+	offer := m.left.offer(sale.Voucher{Stock: units, Left: most})
+	units, most = offer.Stock, offer.Left
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.voucher(id)
 	if !v.loaded {
 		return 0, nil
 	}
+	v.units = units
 	change := max(0, v.units-int64(len(v.buyers))) - v.stock
 	if change > 0 {
 		change = max(0, min(change, most-v.stock))
@@ -69,3 +68,6 @@ func (m *Memory) Level(_ context.Context, id sale.ID, most int64) (int64, error)
 
 // Index implements sale.Auditor: here nothing but the marks is an index of them.
 func (m *Memory) Index(context.Context, sale.ID, ...sale.ID) (int64, error) { return 0, nil }
+
+// Drop implements sale.Auditor: here nobody but the gate writes anything.
+func (m *Memory) Drop(context.Context, sale.ID, ...sale.Scrap) (int64, error) { return 0, nil }

@@ -50,11 +50,14 @@ var auditCases = map[string]func(*testing.T, audited){
 		wantBook(t, g, v, sale.Book{Loaded: true, Units: 2 * n, Left: n, Buyers: n, Marks: n - 100})
 		var buyers, marked []sale.Reservation
 		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-			rs, next, err := g.Holders(t.Context(), v.ID, cursor)
+			hs, next, err := g.Holders(t.Context(), v.ID, cursor)
 			if err != nil {
 				t.Fatal(err)
 			}
-			buyers, cursor = append(buyers, rs...), next
+			for _, h := range hs {
+				buyers = append(buyers, h.Reservation)
+			}
+			cursor = next
 		}
 		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
 			ms, next, err := g.Marked(t.Context(), v.ID, cursor)
@@ -62,7 +65,7 @@ var auditCases = map[string]func(*testing.T, audited){
 				t.Fatal(err)
 			}
 			for _, m := range ms {
-				if m.Unread || m.Age < -time.Minute || m.Age > time.Minute {
+				if m.Unread != nil || m.Age < -time.Minute || m.Age > time.Minute {
 					t.Fatalf("got mark %+v, want one that was just set", m)
 				}
 				marked = append(marked, m.Reservation)
@@ -106,7 +109,7 @@ var auditCases = map[string]func(*testing.T, audited){
 		load(t, g, v)
 		admit(t, g, reservation(v, 1, "u"), sale.Admitted, 1)
 		for _, step := range []struct{ most, change, left int64 }{{6, 2, 6}, {6, 0, 6}, {3, 0, 6}, {100, 2, 8}, {100, 0, 8}} {
-			got, err := g.Level(t.Context(), v.ID, step.most)
+			got, err := g.Level(t.Context(), v.ID, v.Stock, step.most)
 			if err != nil || got != step.change {
 				t.Errorf("at most %d: got a change of %d, %v, want %d", step.most, got, err, step.change)
 			}
@@ -115,10 +118,26 @@ var auditCases = map[string]func(*testing.T, audited){
 		if err := g.Restore(t.Context(), reservation(v, 2, "v"), reservation(v, 3, "w")); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := g.Level(t.Context(), v.ID, 100); err != nil || got != -2 {
+		if got, err := g.Level(t.Context(), v.ID, v.Stock, 100); err != nil || got != -2 {
 			t.Errorf("got a change of %d, %v, want -2", got, err)
 		}
 		wantBook(t, g, v, sale.Book{Loaded: true, Units: 9, Left: 6, Buyers: 3, Marks: 1})
+	},
+	"units that differ are set before those left are corrected": func(t *testing.T, g audited) {
+		v := open(25, nil) // and there are 40
+		load(t, g, v)
+		for i := range 20 {
+			r := reservation(v, sale.ID(i+1), fmt.Sprint("u", i))
+			admit(t, g, r, sale.Admitted, r.OrderID)
+		}
+		if got, err := g.Level(t.Context(), v.ID, 40, 20); err != nil || got != 15 {
+			t.Errorf("got a change of %d, %v, want the 15 that were held back", got, err)
+		}
+		wantBook(t, g, v, sale.Book{Loaded: true, Units: 40, Left: 20, Buyers: 20, Marks: 20})
+		if got, err := g.Level(t.Context(), v.ID, 22, 2); err != nil || got != -18 {
+			t.Errorf("got a change of %d, %v, want -18", got, err)
+		}
+		wantBook(t, g, v, sale.Book{Loaded: true, Units: 22, Left: 2, Buyers: 20, Marks: 20})
 	},
 	"more buyers than units leave none": func(t *testing.T, g audited) {
 		v := open(1, nil)
@@ -126,7 +145,7 @@ var auditCases = map[string]func(*testing.T, audited){
 		if err := g.Restore(t.Context(), reservation(v, 2, "v"), reservation(v, 3, "w")); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := g.Level(t.Context(), v.ID, 100); err != nil || got != -1 {
+		if got, err := g.Level(t.Context(), v.ID, v.Stock, 100); err != nil || got != -1 {
 			t.Errorf("got a change of %d, %v, want -1", got, err)
 		}
 		b, err := g.Book(t.Context(), v.ID)
@@ -136,7 +155,7 @@ var auditCases = map[string]func(*testing.T, audited){
 	},
 	"nothing is changed at a voucher that is not loaded": func(t *testing.T, g audited) {
 		v := open(1, nil)
-		if n, err := g.Level(t.Context(), v.ID, 9); err != nil || n != 0 {
+		if n, err := g.Level(t.Context(), v.ID, v.Stock, 9); err != nil || n != 0 {
 			t.Errorf("got %d, %v, want no change", n, err)
 		}
 		if n, err := g.Index(t.Context(), v.ID, 1, 2); err != nil || n != 0 {
@@ -197,7 +216,7 @@ func TestAMarkThatNobodyCanReadIsTold(t *testing.T) {
 		t.Fatalf("got %v, %v, want three marks", ms, err)
 	}
 	for _, m := range ms {
-		if !m.Unread || m.VoucherID != v.ID || m.OrderID < 7 || m.OrderID > 9 {
+		if m.Unread == nil || m.VoucherID != v.ID || m.OrderID < 7 || m.OrderID > 9 {
 			t.Errorf("got %+v, want a mark that cannot be read", m)
 		}
 	}

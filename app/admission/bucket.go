@@ -129,6 +129,9 @@ func (g *Redis) count(ctx context.Context, voucher sale.ID) (int, error) {
 // askCount asks Redis first, so that a sale that runs goes on without a database.
 func (g *Redis) askCount(ctx context.Context, voucher sale.ID) (n int, sure bool, err error) {
 	noted, err := g.client.HMGet(ctx, g.key(bucket{voucher, 0, 1}, "sale"), "buckets", "stock").Result()
+	if wrongType(err) {
+		noted, err = make([]any, 2), nil
+	}
 	if err != nil {
 		return 0, false, err
 	}

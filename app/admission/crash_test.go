@@ -162,8 +162,8 @@ func TestProcessesThatDieWhileTheyMoveUnitsLoseNoneAndDoubleNone(t *testing.T) {
 				m.release(r)
 			},
 			"level": func(rt *rapid.T) {
-				if dies(rt, func(g bucketed) error { _, err := g.Level(rt.Context(), m.v.ID, m.v.Stock); return err }) {
-					if _, err := live.Level(rt.Context(), m.v.ID, m.v.Stock); err != nil {
+				if dies(rt, func(g bucketed) error { _, err := g.Level(rt.Context(), m.v.ID, m.v.Stock, m.v.Stock); return err }) {
+					if _, err := live.Level(rt.Context(), m.v.ID, m.v.Stock, m.v.Stock); err != nil {
 						rt.Fatal(err)
 					}
 				}

@@ -2,7 +2,12 @@
 -- KEYS: sale, buyers.  ARGV: units when the sale began, most units left, begin and end in ms,
 -- units that one buyer may have, most marks or 0; and where there are several buckets, the plan
 -- and how many they are.
-if redis.call('HEXISTS', KEYS[1], 'stock') == 1 then return 0 end
+local loaded = true
+for _, number in ipairs({'stock', 'units', 'begin', 'end'}) do
+  -- One that nobody can read is as if it were not there.
+  loaded = loaded and string.match(redis.call('HGET', KEYS[1], number) or '', '^%-?%d+$')
+end
+if loaded then return 0 end
 local fields = {}
 if ARGV[7] then
   -- Not that of the plan: it lost its keys since, and nobody knows its share.

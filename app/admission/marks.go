@@ -170,14 +170,14 @@ func (g *Redis) Stale(ctx context.Context, voucher sale.ID, age time.Duration, l
 		// One after the other: what is returned is not due again for a while.
 		bodies, err := g.scripts.stale.Run(ctx, g.client, g.keys(b)[2:4], age.Milliseconds(), limit-seen).StringSlice()
 		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("stale script: %w", err))
+			errs = errors.Join(errs, unreadable(voucher, fmt.Errorf("stale script: %w", err)))
 			break
 		}
 		seen += len(bodies)
 		for _, body := range bodies {
 			r, err := sale.DecodeReservation([]byte(body))
 			if err != nil {
-				errs = errors.Join(errs, fmt.Errorf("mark of voucher %s: %w", voucher, err))
+				errs = errors.Join(errs, fmt.Errorf("%w: mark of voucher %s: %w", sale.ErrUnreadable, voucher, err))
 				continue
 			}
 			rs = append(rs, r)

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -90,20 +89,23 @@ func readPart(v any) (p part, err error) {
 	if !ok {
 		return p, fmt.Errorf("%w: %v", errAnswer, v)
 	}
+	numbers, readable := 0, true
 	number := func(s string, bits int) int64 {
-		n, e := strconv.ParseInt(s, 10, bits)
-		err = errors.Join(err, e)
+		n, err := strconv.ParseInt(s, 10, bits)
+		readable = readable && err == nil
 		return n
 	}
-	stock, units := false, false
 	for i := 0; i < len(fields); i += 2 {
 		name, _ := fields[i].(string)
 		value, _ := fields[i+1].(string)
 		switch name {
 		case "stock":
-			p.left, stock = number(value, 64), true
+			p.left, numbers = number(value, 64), numbers+1
 		case "units":
-			p.units, units = number(value, 64), true
+			p.units, numbers = number(value, 64), numbers+1
+		case "begin", "end":
+			number(value, 64)
+			numbers++
 		case "plan":
 			p.plan = value
 		case "moved":
@@ -126,8 +128,10 @@ func readPart(v any) (p part, err error) {
 			}
 		}
 	}
-	p.loaded = stock && units
-	return p, err
+	// What cannot be read is as if it were not there: who loads the voucher says anew
+	// what the database knows.
+	p.loaded = numbers == 4 && readable
+	return p, nil
 }
 
 // loaded reports whether all buckets are, by the same plan.

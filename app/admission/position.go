@@ -87,11 +87,9 @@ func (g *Redis) Position(ctx context.Context, r sale.Reservation) (int64, error)
 					return nil, fmt.Errorf("read the line of voucher %s: %w", r.VoucherID, err)
 				}
 				for i := 0; i < len(entries); i += 2 { // each with its score
-					id, err := sale.ParseID(entries[i])
-					if err != nil {
-						return nil, fmt.Errorf("read the line of voucher %s: %w", r.VoucherID, err)
+					if id, err := sale.ParseID(entries[i]); err == nil { // else it is nobody's
+						orders = append(orders, id)
 					}
-					orders = append(orders, id)
 				}
 				if cursor = next; cursor == 0 {
 					break

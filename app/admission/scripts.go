@@ -27,6 +27,8 @@ var (
 	levelSource string
 	//go:embed index.lua
 	indexSource string
+	//go:embed drop.lua
+	dropSource string
 
 	// Those of vouchers with several buckets.
 
@@ -42,12 +44,14 @@ var (
 	closeSource string
 	//go:embed shares.lua
 	sharesSource string
+	//go:embed resize.lua
+	resizeSource string
 )
 
 // scripts are all that the gate runs.
 type scripts struct {
-	admit, release, settle, withdraw, stale, load, start, look, level, index *redis.Script
-	take, accept, forget, begin, shut, shares                                *redis.Script
+	admit, release, settle, withdraw, stale, load, start, look, level, index, drop *redis.Script
+	take, accept, forget, begin, shut, shares, resize                              *redis.Script
 }
 
 func newScripts() scripts {
@@ -55,6 +59,7 @@ func newScripts() scripts {
 		admit: redis.NewScript(admitSource), release: redis.NewScript(releaseSource), settle: redis.NewScript(settleSource),
 		withdraw: redis.NewScript(withdrawSource), stale: redis.NewScript(staleSource), load: redis.NewScript(loadSource),
 		start: redis.NewScript(startSource), look: redis.NewScript(lookSource), level: redis.NewScript(levelSource), index: redis.NewScript(indexSource),
+		drop: redis.NewScript(dropSource), resize: redis.NewScript(resizeSource),
 		take: redis.NewScript(takeSource), accept: redis.NewScript(acceptSource), forget: redis.NewScript(forgetSource),
 		begin: redis.NewScript(beginSource), shut: redis.NewScript(closeSource), shares: redis.NewScript(sharesSource),
 	}

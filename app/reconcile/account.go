@@ -16,7 +16,9 @@ import (
 // to give back the closed ones whose unit the gate may still hold.
 type Account struct {
 	sale.Ledger
-	Gate *sale.Book // nil: the gate cannot be seen from here
+	Gate *sale.Book // nil: the gate cannot be seen from here, or not be read
+	// Unreadable says what nobody can read of the voucher at the gate; "" is nothing.
+	Unreadable string
 	// Quiet: no order was on its way while the numbers were read, so that gate and
 	// database must agree to the unit.
 	Quiet bool
@@ -34,6 +36,9 @@ func (a Account) Wrong() (wrong []string) {
 // Faults is Wrong for programs: kind, facts and words of each.
 func (a Account) Faults() []Drift {
 	ds := a.drift()
+	if a.Unreadable != "" {
+		ds = append(ds, a.unreadable())
+	}
 	g := a.Gate
 	if g == nil || !g.Loaded {
 		return ds
@@ -46,6 +51,8 @@ func (a Account) Faults() []Drift {
 	}
 	return ds
 }
+
+func (a Account) unreadable() Drift { return said(GateUnreadable, a.ID, "%s", a.Unreadable) }
 
 func (a Account) stockDiffers() Drift {
 	return said(StockDiffers, a.ID, "the gate has %d units left, and %d of %d are held", a.Gate.Left, a.Gate.Buyers, a.Gate.Units)

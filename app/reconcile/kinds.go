@@ -28,6 +28,8 @@ const (
 const (
 	// GateNotLoaded: a voucher is on sale and its gate does not know it.
 	GateNotLoaded Kind = "gate_not_loaded"
+	// GateUnreadable: the gate holds something of the voucher that nobody can read.
+	GateUnreadable Kind = "gate_unreadable"
 	// UnitsDiffer: gate and database disagree about how many units there were.
 	UnitsDiffer Kind = "units_differ"
 	// StockDiffers: the gate's units left are not those that nobody holds.
@@ -54,7 +56,7 @@ const (
 
 // Kinds lists them all.
 func Kinds() []Kind {
-	return []Kind{Oversold, SoldTwice, StockSumDiffers, DatabasesDiffer, GateNotLoaded, UnitsDiffer, StockDiffers, OrderWithoutBuyer,
+	return []Kind{Oversold, SoldTwice, StockSumDiffers, DatabasesDiffer, GateNotLoaded, GateUnreadable, UnitsDiffer, StockDiffers, OrderWithoutBuyer,
 		ClosedOrderHolds, BuyerWithoutOrder, MarkWithoutBuyer, MarkOfDecided, MarkUnreadable, OrderWaits}
 }
 
@@ -68,12 +70,14 @@ const (
 	ToBeFound   Step = "to_be_found"   // a rescan finds the order again
 	Republished Step = "republished"   // the order's message is in the queue again
 	Levelled    Step = "levelled"      // the gate's units left were changed; by how many
+	UnitsSet    Step = "units_set"     // so were its units of the beginning; how many those are, and that change
+	Dropped     Step = "dropped"       // what nobody can read was removed; how much
 	NotDone     Step = "not_done"      // it failed; why, in English
 )
 
 // Steps lists them all.
 func Steps() []Step {
-	return []Step{AskedToLoad, Held, GaveBack, ToBeFound, Republished, Levelled, NotDone}
+	return []Step{AskedToLoad, Held, GaveBack, ToBeFound, Republished, Levelled, UnitsSet, Dropped, NotDone}
 }
 
 // Uneven is a Kind of Account.Faults alone: the gate's buyers are not the orders
@@ -104,6 +108,7 @@ type Drift struct {
 	DidFacts []string
 
 	reservation sale.Reservation // of Order, as far as it is known
+	scraps      []sale.Scrap     // that it is about
 }
 
 // key is what makes two findings the same one.

@@ -2,7 +2,11 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"queuelab/app/loop"
@@ -10,8 +14,14 @@ import (
 	"queuelab/queue"
 )
 
-// orderPage is how many orders one step of reading the database brings.
-const orderPage = 500
+const (
+	// orderPage is how many orders one step of reading the database brings.
+	orderPage = 500
+	// scrapsMost bounds what one look keeps of what nobody can read in a voucher, and
+	// scrapsNamed how much of that it names.
+	scrapsMost  = 500
+	scrapsNamed = 5
+)
 
 // Look is what one look saw.
 type Look struct {
@@ -76,6 +86,11 @@ func (r *Reconciler) account(ctx context.Context, voucher sale.ID) (a Account, e
 		return a, err
 	}
 	before, err := r.Gate.Book(ctx, voucher)
+	if errors.Is(err, sale.ErrUnreadable) {
+		a.Unreadable = err.Error()
+		a.Ledger, err = r.Store.Ledger(ctx, voucher)
+		return a, err
+	}
 	if err != nil {
 		return a, err
 	}
@@ -95,6 +110,8 @@ type scan struct {
 	r       *Reconciler
 	l       *Look
 	voucher sale.ID
+	scraps  map[sale.Scrap]bool
+	unread  map[sale.ID]sale.Scrap // marks of these orders
 }
 
 func (s *scan) add(k Kind, r sale.Reservation, format string, args ...any) {
@@ -110,6 +127,9 @@ func (s *scan) compare(ctx context.Context, a Account, full bool) error {
 	// What is between two databases waits; most of it has a mark too.
 	waiting := s.l.Waiting
 	defer func() { s.l.Waiting = max(s.l.Waiting, waiting+a.Between) }()
+	if a.Unreadable != "" {
+		s.l.Found = append(s.l.Found, a.unreadable())
+	}
 	g := a.Gate
 	if g == nil {
 		return nil
@@ -131,22 +151,78 @@ func (s *scan) compare(ctx context.Context, a Account, full bool) error {
 	if !full && a.Quiet && g.Buyers == a.Held() && g.Off() == 0 {
 		return nil
 	}
-	for _, step := range []func(context.Context) error{s.holders, s.marks, s.orders} {
-		if err := step(ctx); err != nil {
+	for _, step := range []func(context.Context) error{s.marks, s.holders, s.orders} {
+		if err := step(ctx); errors.Is(err, sale.ErrUnreadable) {
+			// Until it can be read, this is all that there is to say.
+			s.add(GateUnreadable, sale.Reservation{}, "%s", err)
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
+	s.addScraps()
 	return nil
+}
+
+// scrap keeps what nobody can read.
+func (s *scan) scrap(x sale.Scrap) {
+	if s.scraps == nil {
+		s.scraps = map[sale.Scrap]bool{}
+	}
+	if len(s.scraps) < scrapsMost {
+		s.scraps[x] = true
+	}
+}
+
+func (s *scan) addScraps() {
+	// Nobody holds a unit for these orders: only the marks are left.
+	for order, x := range s.unread {
+		s.markUnreadable(sale.Reservation{OrderID: order, VoucherID: s.voucher}, x)
+	}
+	if len(s.scraps) == 0 {
+		return
+	}
+	scraps := slices.SortedFunc(maps.Keys(s.scraps), func(a, b sale.Scrap) int { return strings.Compare(a.Name, b.Name) })
+	var names []string
+	for _, x := range scraps[:min(len(scraps), scrapsNamed)] {
+		of := "buyer"
+		if x.Mark {
+			of = "mark"
+		}
+		names = append(names, fmt.Sprintf("%s %.40q: %.40q", of, x.Name, x.Text))
+	}
+	if more := len(scraps) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	s.add(GateUnreadable, sale.Reservation{}, "%s", strings.Join(names, "; "))
+	s.l.Found[len(s.l.Found)-1].scraps = scraps
+}
+
+func (s *scan) markUnreadable(r sale.Reservation, x sale.Scrap) {
+	s.add(MarkUnreadable, r, "nobody can read the mark, so the order waits for ever")
+	s.l.Found[len(s.l.Found)-1].scraps = []sale.Scrap{x}
 }
 
 // holders looks for units that are held for nobody.
 func (s *scan) holders(ctx context.Context) error {
 	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-		rs, next, err := s.r.Gate.Holders(ctx, s.voucher, cursor)
+		hs, next, err := s.r.Gate.Holders(ctx, s.voucher, cursor)
 		if err != nil {
 			return err
 		}
 		cursor = next
+		rs := make([]sale.Reservation, 0, len(hs))
+		for _, h := range hs {
+			if h.Unread != nil {
+				s.scrap(*h.Unread)
+				continue
+			}
+			rs = append(rs, h.Reservation)
+			if x, ok := s.unread[h.OrderID]; ok {
+				s.markUnreadable(h.Reservation, x)
+				delete(s.unread, h.OrderID)
+			}
+		}
 		loop.Step(ctx)
 		held, err := s.r.Gate.Holdings(ctx, rs...)
 		if err != nil {
@@ -188,8 +264,17 @@ func (s *scan) marks(ctx context.Context) error {
 		var asked []sale.Reservation
 		age := map[sale.ID]time.Duration{}
 		for _, m := range ms {
-			if m.Unread {
-				s.add(MarkUnreadable, m.Reservation, "nobody can read the mark, so the order waits for ever")
+			if m.Unread != nil && m.OrderID == 0 {
+				s.scrap(*m.Unread)
+				continue
+			}
+			if m.Unread != nil {
+				if s.unread == nil {
+					s.unread = map[sale.ID]sale.Scrap{}
+				}
+				if len(s.unread) < scrapsMost {
+					s.unread[m.OrderID] = *m.Unread
+				}
 				continue
 			}
 			asked, age[m.OrderID] = append(asked, m.Reservation), m.Age
@@ -224,14 +309,16 @@ func (s *scan) marks(ctx context.Context) error {
 
 // overdue reports whether an order without a decision should have had one by
 // now. A queue that holds messages is merely slow, for a while.
-func (s *scan) overdue(age time.Duration) bool {
-	if s.r.Strict {
+func (s *scan) overdue(age time.Duration) bool { return s.r.overdue(s.l, age) }
+
+func (r *Reconciler) overdue(l *Look, age time.Duration) bool {
+	if r.Strict {
 		return true // how long it stands is all that counts
 	}
-	if q := s.l.Queue; q != nil && (q.Ready > 0 || q.InFlight > 0) {
-		return age > slow*s.r.Age
+	if q := l.Queue; q != nil && (q.Ready > 0 || q.InFlight > 0) {
+		return age > slow*r.Age
 	}
-	return age == 0 || age > s.r.Age
+	return age == 0 || age > r.Age
 }
 
 // orders looks for orders that the gate forgot.

@@ -72,7 +72,8 @@ type Reconciler struct {
 	// look at them again.
 	resting map[sale.ID]bool
 	state   State
-	silent  loop.Outage // of the queue
+	tried   map[key]Drift // what something was done about, until it is seen to be gone
+	silent  loop.Outage   // of the queue
 }
 
 // State is what is known since the start.
@@ -81,8 +82,8 @@ type State struct {
 	Drift   []Drift // what stands; Look.Found less this may be in flight
 	Repairs []Drift // the last ones, the newest last
 	Seen    map[Kind]int64
-	Done    map[Kind]int64
-	Err     error // why the last look ended early; what is known is then older
+	Done    map[Kind]int64 // repairs after which the difference was gone
+	Err     error          // why the last look ended early; what is known is then older
 }
 
 // State returns what the last looks found.
@@ -154,7 +155,7 @@ func (r *Reconciler) note(l *Look) (drift, fresh []Drift) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state.Seen == nil {
-		r.state.Seen, r.state.Done = map[Kind]int64{}, map[Kind]int64{}
+		r.state.Seen, r.state.Done, r.tried = map[Kind]int64{}, map[Kind]int64{}, map[key]Drift{}
 	}
 	stood := map[key]bool{}
 	for _, d := range r.state.Drift {
@@ -179,6 +180,7 @@ func (r *Reconciler) note(l *Look) (drift, fresh []Drift) {
 		}
 	}
 	l.Found = slices.Collect(maps.Values(seen))
+	r.gone(l, seen)
 	if r.resting == nil {
 		r.resting = map[sale.ID]bool{}
 	}
@@ -207,12 +209,12 @@ func (r *Reconciler) Verify(ctx context.Context) (State, error) {
 		case err != nil && (time.Since(began) >= r.Age || sale.CodeOf(err) != ""): // no waiting makes a voucher
 			return s, fmt.Errorf("verify: %w", err)
 		case err != nil: // something may be away for a moment
-		case len(s.Found) == 0 && s.Waiting == 0, !r.Repair && certain(s.Drift):
-			return s, nil
+		case s.Waiting == 0 && !slices.ContainsFunc(s.Found, func(d Drift) bool { return !d.Kind.Sure() }):
+			return s, nil // what is left, if anything, no waiting makes better
 		case first.IsZero():
 			first = s.At
 		case s.At.Sub(first) < r.Age:
-		case r.Repair && !repaired && len(s.Repairs) > 0:
+		case r.Repair && !repaired && r.didSomething():
 			// Once more as long, for what was put right to be seen.
 			repaired, first = true, s.At
 		default:
@@ -225,7 +227,8 @@ func (r *Reconciler) Verify(ctx context.Context) (State, error) {
 	}
 }
 
-// certain reports drift that no waiting makes better.
-func certain(ds []Drift) bool {
-	return slices.ContainsFunc(ds, func(d Drift) bool { return d.Kind.Sure() })
+func (r *Reconciler) didSomething() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.tried)+len(r.state.Repairs) > 0
 }

@@ -2,8 +2,13 @@ package sale
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// ErrUnreadable: a gate holds something of a voucher that nobody can read, as when
+// somebody changed it by hand. It says nothing about other vouchers.
+var ErrUnreadable = errors.New("nobody can read what the gate holds")
 
 // Book is what a gate says of one voucher, all of it at one moment.
 type Book struct {
@@ -32,13 +37,25 @@ func (b Book) Off() int64 {
 	return b.Left - max(0, b.Units-b.Buyers)
 }
 
+// Scrap is an entry of a gate that nobody can read, as it is there.
+type Scrap struct {
+	Mark       bool // else it is a buyer's
+	Name, Text string
+}
+
+// Holder is a unit that a buyer holds; AtMillis is not known.
+type Holder struct {
+	Reservation
+	Unread *Scrap // nobody can read it; only VoucherID is set
+}
+
 // Mark is the pending mark of an order.
 type Mark struct {
 	Reservation
 	Age time.Duration // since the click, by the gate's clock
-	// Unread: the gate holds no reservation that anybody can read; only OrderID
-	// and VoucherID are set.
-	Unread bool
+	// Unread: the gate holds no reservation that anybody can read; only VoucherID
+	// is set, and OrderID where that can be read.
+	Unread *Scrap
 }
 
 // Holding is what a gate knows of the unit that a reservation is for.
@@ -50,13 +67,14 @@ type Holding struct {
 // Auditor is a gate that can be read as a whole, and put right where it
 // contradicts itself. Pages are read while clicks come and go: what is there all
 // the time is seen, what comes or goes meanwhile may be, and something may be
-// seen twice.
+// seen twice. Where the gate holds what is no book at all, its methods return an
+// ErrUnreadable.
 type Auditor interface {
 	Book(ctx context.Context, voucher ID) (Book, error)
 
-	// Holders reads a page of the units that buyers hold; AtMillis is not known.
+	// Holders reads a page of the units that buyers hold.
 	// The first page has cursor 0; there is no next page when next is 0.
-	Holders(ctx context.Context, voucher ID, cursor uint64) (rs []Reservation, next uint64, err error)
+	Holders(ctx context.Context, voucher ID, cursor uint64) (hs []Holder, next uint64, err error)
 
 	// Marked reads a page of the marks, likewise.
 	Marked(ctx context.Context, voucher ID, cursor uint64) (ms []Mark, next uint64, err error)
@@ -65,11 +83,19 @@ type Auditor interface {
 	// voucher, in their order.
 	Holdings(ctx context.Context, rs ...Reservation) ([]Holding, error)
 
-	// Level changes the units left by what they are off, in one atomic step with
+	// Level has the gate know how many units there were when the sale began, and
+	// changes the units left by what they are off then, in one atomic step with
 	// finding that out, so that no click in between is undone: a unit that is in
 	// flight is one that a buyer holds. It raises them no further than most. It
-	// returns the change.
-	Level(ctx context.Context, voucher ID, most int64) (int64, error)
+	// returns the change of the units left.
+	Level(ctx context.Context, voucher ID, units, most int64) (int64, error)
+
+	// Drop removes the scraps, and whatever keeps the gate from reading the voucher
+	// at all, and returns how much that was. A buyer's scrap, whose unit is then to be
+	// had again, it leaves while an order is in flight, which may be that buyer's. Who
+	// calls it has seen that each order that has a unit holds it at the gate. Where
+	// the gate has lost its buyers, the voucher is not loaded any more.
+	Drop(ctx context.Context, voucher ID, scraps ...Scrap) (int64, error)
 
 	// Index has Stale find the marks of orders again that it does not know of, and
 	// returns how many those were.
