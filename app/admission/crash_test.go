@@ -274,9 +274,9 @@ func (p *pausing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // Wherever one of two stands still, and wherever the other dies meanwhile.
 func TestTwoThatMoveUnitsBetweenTheSameBucketsLoseNoneAndDoubleNone(t *testing.T) {
 	_, c := server(t)
-	const stock = 5
+	const stock = 4    // two and two: each needs a move of its own
 	var users []string // of the second bucket
-	for i := 0; len(users) < stock+1; i++ {
+	for i := 0; len(users) < 5; i++ {
 		if u := fmt.Sprint("u", i); crc32.ChecksumIEEE([]byte(u))%2 == 1 {
 			users = append(users, u)
 		}
@@ -289,7 +289,7 @@ func TestTwoThatMoveUnitsBetweenTheSameBucketsLoseNoneAndDoubleNone(t *testing.T
 	for pause := 1; pause < 8; pause++ {
 		for trips := 1; trips < 10; trips++ {
 			for _, done := range []bool{false, true} {
-				v := open(stock, nil) // three and two
+				v := open(stock, nil)
 				load(t, live, v)
 				for i := range 2 {
 					admit(t, live, reservation(v, sale.ID(i+1), users[i]), sale.Admitted, sale.ID(i+1))
@@ -310,9 +310,8 @@ func TestTwoThatMoveUnitsBetweenTheSameBucketsLoseNoneAndDoubleNone(t *testing.T
 				if got, err := live.Click(t.Context(), others); err != nil || got != admitted(4, 0) {
 					t.Errorf("paused at %d, dead at %d: got %+v, %v", pause, trips, got, err)
 				}
-				wantBook(t, live, v, sale.Book{Loaded: true, Units: stock, Left: 1, Buyers: 4, Marks: 4})
-				admit(t, live, reservation(v, 5, users[4]), sale.Admitted, 5)
-				admit(t, live, reservation(v, 6, users[5]), sale.SoldOut, 0)
+				wantBook(t, live, v, sale.Book{Loaded: true, Units: stock, Buyers: 4, Marks: 4})
+				admit(t, live, reservation(v, 5, users[4]), sale.SoldOut, 0)
 			}
 		}
 	}
