@@ -64,7 +64,7 @@ type Server struct {
 	app      *fiber.App
 	stopping atomic.Bool
 	mu       sync.Mutex
-	ln       *unused
+	ln       *silent
 	busy     loop.Seldom
 	shelf    shelf
 	streams  *streams
@@ -122,7 +122,7 @@ func New(o Options) *Server {
 // closes ln.
 func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Lock()
-	s.ln = trackUnused(ln)
+	s.ln = trackSilent(ln)
 	stopped := s.stopping.Load()
 	s.mu.Unlock()
 	if stopped {
@@ -151,7 +151,7 @@ func (s *Server) Stop(timeout time.Duration) error {
 	// Closed here too: a server that had not quite begun to serve knows nothing
 	// of its shutdown.
 	_ = ln.Close()
-	ln.closeUnused()
+	ln.closeSilent()
 	if err := s.app.ShutdownWithTimeout(timeout); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
 	}

@@ -5,50 +5,50 @@ import (
 	"sync"
 )
 
-// unused is a listener that knows which of its connections have never sent
+// silent is a listener that knows which of its connections have never sent
 // anything, as browsers and Go's client open them in advance. A shutdown of
 // fasthttp closes those that wait between two requests, but for these it would
 // wait until their read timeout.
-type unused struct {
+type silent struct {
 	net.Listener
 	close sync.Once
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 }
 
-func trackUnused(ln net.Listener) *unused {
-	return &unused{Listener: ln, conns: map[net.Conn]struct{}{}}
+func trackSilent(ln net.Listener) *silent {
+	return &silent{Listener: ln, conns: map[net.Conn]struct{}{}}
 }
 
 // Accept implements net.Listener.
-func (u *unused) Accept() (net.Conn, error) {
-	c, err := u.Listener.Accept()
+func (s *silent) Accept() (net.Conn, error) {
+	c, err := s.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.conns[c] = struct{}{}
-	return &countedConn{Conn: slack(c), raw: c, in: u}, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[c] = struct{}{}
+	return &countedConn{Conn: slack(c), raw: c, in: s}, nil
 }
 
 // Close implements net.Listener. A second one is no error: fasthttp's shutdown
 // gives up at one, and waits for no request then.
-func (u *unused) Close() (err error) {
-	u.close.Do(func() { err = u.Listener.Close() })
+func (s *silent) Close() (err error) {
+	s.close.Do(func() { err = s.Listener.Close() })
 	return err
 }
 
-func (u *unused) used(c net.Conn) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.conns, c)
+func (s *silent) used(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
 }
 
-func (u *unused) closeUnused() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for c := range u.conns {
+func (s *silent) closeSilent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
 		_ = c.Close()
 	}
 }
@@ -57,7 +57,7 @@ func (u *unused) closeUnused() {
 type countedConn struct {
 	net.Conn
 	raw  net.Conn
-	in   *unused
+	in   *silent
 	once sync.Once
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"queuelab/app/sale"
 	"queuelab/app/trace"
 )
 
@@ -25,9 +26,8 @@ func TestAReplayIsOneTraceWithItsPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := l.srv.o
-	service, outbox := *o.Service, *o.Service.Outbox
-	outbox.Tracer, service.Outbox = tracer, &outbox
-	o.Service, o.Tracer, o.Metrics = &service, tracer, NewMetrics(nil)
+	o.Service.Outbox = &sale.Outbox{Publisher: o.Service.Outbox.Publisher, Timeout: publishTimeout, Observer: sale.Unobserved{}, Tracer: tracer}
+	o.Tracer, o.Metrics = tracer, NewMetrics(nil)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/api/dead-letters/7/replay", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
