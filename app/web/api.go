@@ -76,7 +76,7 @@ func (s *Server) createVoucher(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s.shelf.changed.Store(true)
+	s.shelf.changed.Add(1)
 	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"id": v.ID})
 }
 

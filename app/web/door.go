@@ -189,7 +189,7 @@ func (s *Server) path(c *fiber.Ctx) error {
 	}
 	ctx, cancel := timed(c)
 	defer cancel()
-	if err := s.open(ctx, id); err != nil {
+	if err := s.open(ctx, s.address(c), id); err != nil {
 		return err
 	}
 	if d.Captcha != nil && d.Captcha.Needed() {
@@ -208,8 +208,8 @@ func (s *Server) path(c *fiber.Ctx) error {
 
 // open is nil during the sale of a voucher. The gate has the last word: its
 // clock may differ by a little.
-func (s *Server) open(ctx context.Context, id sale.ID) error {
-	v, err := s.shelf.find(ctx, id)
+func (s *Server) open(ctx context.Context, address string, id sale.ID) error {
+	v, err := s.shelf.find(ctx, address, id)
 	now := time.Now()
 	switch {
 	case err != nil:

@@ -23,10 +23,18 @@ const (
 
 // eventRoutes are what buyers wait at.
 func (s *Server) eventRoutes(api fiber.Router) {
+	for _, stream := range []string{"/events", "/orders/:id/events"} {
+		api.Head(stream, onlyGet) // there is no end of a stream to tell the length of
+	}
 	api.Get("/events", s.watch)
 	api.Get("/orders/:id/events", s.follow)
 	api.Get("/orders", s.ownOrders)
 	api.Post("/vouchers/:id/open", s.fire)
+}
+
+func onlyGet(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderAllow, fiber.MethodGet)
+	return fiber.ErrMethodNotAllowed
 }
 
 // waiting reads how long somebody wants to wait.
@@ -84,7 +92,7 @@ func (s *Server) follow(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	st, err := s.streams.begin(reader.User, s.address(c))
+	st, err := s.streams.begin(reader.User, s.address(c), true)
 	if err != nil {
 		unfollow()
 		return err
@@ -161,7 +169,7 @@ func (s *Server) watch(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	st, err := s.streams.begin(s.caller(c).user, s.address(c))
+	st, err := s.streams.begin(s.caller(c).user, s.address(c), false)
 	if err != nil {
 		watch.Close()
 		return err
@@ -246,6 +254,6 @@ func (s *Server) fire(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s.shelf.changed.Store(true)
+	s.shelf.changed.Add(1)
 	return c.JSON(fiber.Map{"id": v.ID, "openedAt": v.Opened, "fired": fired})
 }

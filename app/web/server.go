@@ -72,7 +72,7 @@ type Server struct {
 
 // New makes a Server; Serve starts it.
 func New(o Options) *Server {
-	s := &Server{o: o, shelf: shelf{list: o.Service.Vouchers, one: o.Service.Store.Voucher}}
+	s := &Server{o: o, shelf: shelf{list: o.Service.Vouchers, older: newOlder(o.Service.Store.Voucher)}}
 	s.streams = newStreams(o.Streams)
 	o.Metrics.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "seckill_streams",
 		Help: "Event streams of buyers who wait."}, s.streams.count))

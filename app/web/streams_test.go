@@ -48,7 +48,7 @@ func TestEachBuyerAndEachAddressHasItsShareOfStreams(t *testing.T) {
 	s := newStreams(10 * streamsAddress)
 	begin := func(user, address string) *stream {
 		t.Helper()
-		st, err := s.begin(user, address)
+		st, err := s.begin(user, address, false)
 		if err != nil {
 			t.Fatalf("%q at %s: %v", user, address, err)
 		}
@@ -56,7 +56,7 @@ func TestEachBuyerAndEachAddressHasItsShareOfStreams(t *testing.T) {
 	}
 	wantBusy := func(user, address string) {
 		t.Helper()
-		if _, err := s.begin(user, address); sale.CodeOf(err) != sale.CodeBusy {
+		if _, err := s.begin(user, address, false); sale.CodeOf(err) != sale.CodeBusy {
 			t.Errorf("%q at %s: got %v, want that it is refused as busy", user, address, err)
 		}
 	}
@@ -92,6 +92,92 @@ func TestEachBuyerAndEachAddressHasItsShareOfStreams(t *testing.T) {
 	}
 	s.stop()
 	wantBusy("u", "10.0.0.1")
+}
+
+func TestThoseWhoWatchLeaveRoomForThoseWhoWaitForAnOrder(t *testing.T) {
+	s := newStreams(8)
+	begin := func(user string, order, want bool) *stream {
+		t.Helper()
+		st, err := s.begin(user, user+"'s address", order)
+		if (err == nil) != want {
+			t.Fatalf("%q: got %v, want let in %v", user, err, want)
+		}
+		return st
+	}
+	ended := func(st *stream, want string) {
+		t.Helper()
+		got := ""
+		select {
+		case got = <-st.end:
+		default:
+		}
+		if got != want {
+			t.Errorf("got the end %q, want %q", got, want)
+		}
+	}
+	named := begin("w", false, true)
+	var watchers []*stream
+	for range 5 {
+		watchers = append(watchers, begin("", false, true))
+	}
+	begin("", false, false) // a quarter is not for them
+	late := begin("v", false, true)
+	ended(watchers[0], endCrowded)
+	for i := range 2 {
+		begin(string(rune('a'+i)), true, true)
+	}
+	if s.count() != 8 {
+		t.Errorf("got %v streams, want all 8", s.count())
+	}
+	for i := range 4 {
+		begin(string(rune('c'+i)), true, true)
+		ended(watchers[1+i], endCrowded)
+	}
+	ended(named, "")
+	for _, user := range []string{"x", "y"} {
+		begin(user, true, true)
+	}
+	ended(named, endCrowded)
+	ended(late, endCrowded)
+	begin("z", true, false) // all wait for an order
+	s.finish(watchers[0])   // its room is long somebody else's
+	begin("z", true, false)
+	if s.count() != 8 {
+		t.Errorf("got %v streams, want all 8", s.count())
+	}
+}
+
+func TestAReaderWhoIsGoneIsNoticedAtOnce(t *testing.T) {
+	l := newLab(t, "memory://orders", true)
+	v := l.voucher(1, -time.Hour, time.Hour)
+	order := l.order(v, "u")
+	for _, path := range []string{"/api/events?voucher=" + v, "/api/orders/" + order + "/events"} {
+		r := l.read(path, "X-User-ID: u")
+		if e := r.next(); e.name == "" || l.srv.streams.count() != 1 {
+			t.Fatalf("got %+v and %v streams, want one", e, l.srv.streams.count())
+		}
+		began := time.Now()
+		r.hangUp()
+		for l.srv.streams.count() > 0 {
+			if time.Since(began) > beatEvery-time.Second {
+				t.Fatalf("%s: the reader is gone and holds his place until the next sign of life", path)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+func TestAStreamIsNotForHEAD(t *testing.T) {
+	l := newLab(t, "memory://orders", true)
+	v := l.voucher(1, -time.Hour, time.Hour)
+	for _, path := range []string{"/api/events?voucher=" + v, "/api/orders/" + l.order(v, "u") + "/events"} {
+		if status, h, body := l.call("HEAD", path, "", "X-User-ID: u"); status != 405 || h.Get("Allow") != "GET" || body != "" {
+			t.Errorf("%s: got %d, %v, %q, want 405 and no body", path, status, h, body)
+		}
+	}
+	if got := l.srv.streams.count(); got != 0 {
+		t.Errorf("got %v streams, want none", got)
+	}
 }
 
 // listener is a connection to a reader, who may have hung up.

@@ -222,8 +222,8 @@ async function watch() {
       });
     } catch (e) { if (mine.signal.aborted) return; }
     tries++;
-    // Where newer pages of the same buyer have the streams, the list has to do for a while.
-    await pause(why === "replaced" ? 30_000 : Math.min(10_000, 250 * 2 ** tries) * (0.5 + Math.random()), mine.signal);
+    // Where newer pages of the same buyer have the streams, or others need them more, the list has to do for a while.
+    await pause(why === "replaced" || why === "crowded" ? 30_000 : Math.min(10_000, 250 * 2 ** tries) * (0.5 + Math.random()), mine.signal);
   }
 }
 
