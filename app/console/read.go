@@ -26,8 +26,6 @@ const (
 	// one is.
 	shown        = 50
 	keepAfterEnd = 7 * 24 * time.Hour
-	// markPages bounds how much of the marks of a voucher is read for their age.
-	markPages = 8
 )
 
 // Store is what a picture needs of the database.
@@ -197,6 +195,9 @@ func (r *Reader) waiting(ctx context.Context, s *State, accounts []reconcile.Acc
 	var n int64
 	var oldest Age
 	for _, a := range accounts {
+		if a.Unreadable != "" {
+			continue // its account says so
+		}
 		book := a.Gate
 		if book == nil {
 			b, err := r.Gate.Book(ctx, a.ID)
@@ -208,32 +209,13 @@ func (r *Reader) waiting(ctx context.Context, s *State, accounts []reconcile.Acc
 		if n += book.Marks; book.Marks == 0 {
 			continue
 		}
-		age, err := r.oldest(ctx, a.ID)
+		age, more, err := sale.OldestMark(ctx, r.Gate, a.ID)
 		if failed("gate", err) {
 			return
 		}
-		oldest = Age{max(oldest.Millis, age.Millis), oldest.AtLeast || age.AtLeast}
+		oldest = Age{max(oldest.Millis, age.Milliseconds()), oldest.AtLeast || more}
 	}
 	if s.InFlight = &n; n > 0 {
 		s.Oldest = &oldest
 	}
-}
-
-func (r *Reader) oldest(ctx context.Context, voucher sale.ID) (Age, error) {
-	var a Age
-	cursor := uint64(0)
-	for range markPages {
-		ms, next, err := r.Gate.Marked(ctx, voucher, cursor)
-		if err != nil {
-			return a, err
-		}
-		for _, m := range ms {
-			a.Millis = max(a.Millis, m.Age.Milliseconds())
-		}
-		if cursor = next; cursor == 0 {
-			return a, nil
-		}
-	}
-	a.AtLeast = true
-	return a, nil
 }

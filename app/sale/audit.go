@@ -58,6 +58,29 @@ type Mark struct {
 	Unread *Scrap
 }
 
+// markPages bounds how much of the marks of a voucher OldestMark reads.
+const markPages = 8
+
+// OldestMark tells how long ago the buyer clicked whose order waits longest; 0:
+// none waits. A line that is too long to be read as a whole may have an older one:
+// then more is true.
+func OldestMark(ctx context.Context, gate Auditor, voucher ID) (oldest time.Duration, more bool, err error) {
+	cursor := uint64(0)
+	for range markPages {
+		ms, next, err := gate.Marked(ctx, voucher, cursor)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, m := range ms {
+			oldest = max(oldest, m.Age)
+		}
+		if cursor = next; cursor == 0 {
+			return oldest, false, nil
+		}
+	}
+	return oldest, true, nil
+}
+
 // Holding is what a gate knows of the unit that a reservation is for.
 type Holding struct {
 	Holder ID   // the order that holds the unit; 0: none

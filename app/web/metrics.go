@@ -2,7 +2,6 @@ package web
 
 import (
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -26,12 +25,11 @@ type Metrics struct {
 	requests   *children[request, prometheus.Observer]
 	refusals   *children[string, prometheus.Counter]
 
-	batchSize   prometheus.Histogram
-	commitTime  prometheus.Histogram
-	waitTime    prometheus.Histogram
-	givenUp     prometheus.Counter
-	expired     prometheus.Counter
-	oldestTaken atomic.Int64 // click of the oldest order of the batch taken last, Unix ms; 0: none
+	batchSize  prometheus.Histogram
+	commitTime prometheus.Histogram
+	waitTime   prometheus.Histogram
+	givenUp    prometheus.Counter
+	expired    prometheus.Counter
 }
 
 type request struct {
@@ -72,7 +70,7 @@ func NewMetrics(backlog queue.Backlogger) *Metrics {
 	r.MustRegister(requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.begin()
 	if backlog != nil {
-		r.MustRegister(backlogCollector{backlog, m})
+		r.MustRegister(backlogCollector{backlog})
 	}
 	return m
 }
@@ -116,12 +114,9 @@ func (m *Metrics) Decided(o sale.Order, after time.Duration) {
 // Took implements worker.Meter.
 func (m *Metrics) Took(rs []sale.Reservation) {
 	now := time.Now().UnixMilli()
-	oldest := now
 	for i := range rs {
 		m.waitTime.Observe(float64(max(0, now-rs[i].AtMillis)) / 1000)
-		oldest = min(oldest, rs[i].AtMillis)
 	}
-	m.oldestTaken.Store(oldest)
 }
 
 // Committed implements worker.Meter.

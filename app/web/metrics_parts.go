@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 	"time"
 
@@ -64,23 +65,12 @@ func histogram(r *prometheus.Registry, name, help string, buckets []float64) pro
 const lookTime = time.Second
 
 // backlogCollector asks the queue when somebody asks for the metrics.
-type backlogCollector struct {
-	queue.Backlogger
-	m *Metrics
-}
+type backlogCollector struct{ queue.Backlogger }
 
-var (
-	backlogDesc = prometheus.NewDesc("seckill_queue_messages",
-		"Messages in the queue, by state, where the queue can tell.", []string{"state"}, nil)
-	ageDesc = prometheus.NewDesc("seckill_queue_age_seconds",
-		"How long ago the buyer clicked whose order this process took last; 0 when the queue is empty.", nil, nil)
-)
+var backlogDesc = prometheus.NewDesc("seckill_queue_messages", "Messages in the queue, by state, where the queue can tell.", []string{"state"}, nil)
 
 // Describe implements prometheus.Collector.
-func (b backlogCollector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- backlogDesc
-	ch <- ageDesc
-}
+func (b backlogCollector) Describe(ch chan<- *prometheus.Desc) { ch <- backlogDesc }
 
 // Collect implements prometheus.Collector.
 func (b backlogCollector) Collect(ch chan<- prometheus.Metric) {
@@ -95,11 +85,6 @@ func (b backlogCollector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(backlogDesc, prometheus.GaugeValue, float64(n), state)
 		}
 	}
-	age := 0.0
-	if taken := b.m.oldestTaken.Load(); taken > 0 && (got.Ready > 0 || got.InFlight > 0) {
-		age = max(0, time.Since(time.UnixMilli(taken)).Seconds())
-	}
-	ch <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, age)
 }
 
 // Parts are what can be asked how it is when somebody asks for the metrics. Nil:
@@ -124,11 +109,13 @@ var (
 	openDesc  = prometheus.NewDesc("seckill_dead_letters", "Dead letters that nobody has cared for.", nil, nil)
 	waitDesc  = prometheus.NewDesc("seckill_waiting", "Orders whose decision a buyer waits for here, in a long poll or a stream.", nil, nil)
 	marksDesc = prometheus.NewDesc("seckill_orders_in_flight", "Orders that were admitted and are not known to be decided.", nil, nil)
+	// Of the gate and not of a worker: with none alive nobody else would tell.
+	oldestDesc = prometheus.NewDesc("seckill_oldest_order_seconds", "How long ago the buyer clicked who waits longest for a decision; 0: nobody waits.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (p partsCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{connsDesc, waitsDesc, openDesc, marksDesc, waitDesc} {
+	for _, d := range []*prometheus.Desc{connsDesc, waitsDesc, openDesc, marksDesc, oldestDesc, waitDesc} {
 		ch <- d
 	}
 }
@@ -159,23 +146,31 @@ func (p partsCollector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(openDesc, prometheus.GaugeValue, float64(n))
 		}
 	}
-	if n, err := p.inFlight(ctx); err == nil && p.Gate != nil {
+	if n, oldest, err := p.inFlight(ctx); err == nil && p.Gate != nil {
 		ch <- prometheus.MustNewConstMetric(marksDesc, prometheus.GaugeValue, float64(n))
+		ch <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, oldest.Seconds())
 	}
 }
 
-func (p partsCollector) inFlight(ctx context.Context) (n int64, err error) {
+func (p partsCollector) inFlight(ctx context.Context) (n int64, oldest time.Duration, err error) {
 	if p.Gate == nil || p.Vouchers == nil {
-		return 0, nil
+		return 0, 0, nil
 	}
 	// The list of a moment ago costs no query.
 	ids, err := p.Vouchers(ctx, time.Now().Add(-lookTime))
 	for _, id := range ids {
 		b, err := p.Gate.Book(ctx, id)
-		if err != nil {
-			return 0, err
+		var age time.Duration
+		if err == nil && b.Marks > 0 {
+			age, _, err = sale.OldestMark(ctx, p.Gate, id)
 		}
-		n += b.Marks
+		if errors.Is(err, sale.ErrUnreadable) {
+			continue // the reconciler tells of it
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		n, oldest = n+b.Marks, max(oldest, age)
 	}
-	return n, err
+	return n, oldest, err
 }

@@ -39,7 +39,7 @@ func (s *Server) ledger(c *fiber.Ctx) error {
 }
 
 // drift tells what the last look of this instance found. at is null before the
-// first one.
+// first one, and reason where that look got to its end.
 func (s *Server) drift(c *fiber.Ctx) error {
 	if _, err := s.onlyOperator(c); err != nil {
 		return err
@@ -50,8 +50,13 @@ func (s *Server) drift(c *fiber.Ctx) error {
 		t := st.At.UTC()
 		at = &t
 	}
+	var reason *string
+	if st.Err != nil {
+		text := st.Err.Error()
+		reason = &text
+	}
 	return c.JSON(fiber.Map{
-		"at": at, "everySeconds": s.o.Reconcile.Every.Seconds(), "failed": st.Err != nil,
+		"at": at, "everySeconds": s.o.Reconcile.Every.Seconds(), "failed": st.Err != nil, "reason": reason,
 		"drift": reconcile.ReportDrift(st.Drift), "inFlight": len(st.Found) - len(st.Drift), "waiting": st.Waiting,
 		"repairs": reconcile.ReportDrift(st.Repairs),
 	})

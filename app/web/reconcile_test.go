@@ -1,7 +1,9 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -75,6 +77,19 @@ func TestAnOperatorSeesTheLedgerAndWhatDrifts(t *testing.T) {
 	get("/api/operator/drift", &drift)
 	if drift.At == nil || len(drift.Drift) != 1 || drift.Drift[0].Kind != reconcile.OrderWithoutBuyer || drift.Drift[0].OrderID == nil || *drift.Drift[0].OrderID != lost {
 		t.Errorf("got %+v, want the order without a buyer", drift)
+	}
+	vouchers := l.reconcile.Vouchers
+	l.reconcile.Vouchers = func(context.Context, time.Time) ([]sale.ID, error) { return nil, errors.New("the list is away") }
+	if _, err := l.reconcile.Once(t.Context()); err == nil {
+		t.Error("got no error, want a look that fails")
+	}
+	l.reconcile.Vouchers = vouchers
+	var failed struct {
+		Failed bool
+		Reason *string
+	}
+	if get("/api/operator/drift", &failed); !failed.Failed || failed.Reason == nil || !strings.Contains(*failed.Reason, "the list is away") {
+		t.Errorf("got %+v, want the reason", failed)
 	}
 	_, _, metrics := l.call("GET", "/metrics", "")
 	for _, want := range []string{`seckill_drift{kind="order_without_buyer"} 1`, `seckill_drift_found_total{kind="oversold"} 0`, "seckill_reconciled_timestamp_seconds"} {

@@ -12,10 +12,10 @@ import (
 
 // factsOf is how many facts there are beside a code.
 var factsOf = map[string]int{
-	"oversold": 2, "unit_sold_twice": 2, "stock_sum_differs": 3, "databases_differ": 2, "gate_not_loaded": 0, "units_differ": 2, "stock_differs": 3,
+	"oversold": 2, "unit_sold_twice": 2, "stock_sum_differs": 3, "databases_differ": 2, "gate_not_loaded": 0, "gate_unreadable": 1, "units_differ": 2, "stock_differs": 3,
 	"order_without_buyer": 1, "closed_order_still_holds": 2, "buyer_without_order_or_mark": 1, "mark_without_buyer": 0, "mark_of_decided_order": 1,
 	"mark_unreadable": 0, "order_waits": 2, "buyers_differ": 2,
-	"asked_to_load": 0, "held": 1, "gave_back": 1, "to_be_found": 0, "republished": 0, "levelled": 1, "not_done": 1,
+	"asked_to_load": 0, "held": 1, "gave_back": 1, "to_be_found": 0, "republished": 0, "levelled": 1, "units_set": 2, "dropped": 1, "not_done": 1,
 }
 
 func TestTheConsoleHasWordsForEveryCodeInBothLanguages(t *testing.T) {

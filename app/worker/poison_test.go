@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"queuelab/app/admission"
 	"queuelab/app/sale"
@@ -216,6 +219,52 @@ func TestAPanicOfOneOrderIsNotItsNeighbours(t *testing.T) {
 		}
 	}
 	l.wantGate(v, 2)
+}
+
+// A column was renamed for a moment: the next try of everything works.
+func TestASchemaThatDoesNotFitFailsNoOrderAndIsSaid(t *testing.T) {
+	l := newLab(t)
+	v := l.voucher(5, 5)
+	var rs []sale.Reservation
+	for i := range 5 {
+		r := l.admit(v, fmt.Sprint("u", i))
+		rs = append(rs, r)
+		l.send(r)
+	}
+	var tries atomic.Int64
+	l.store.set(func([]sale.Reservation) error {
+		if tries.Add(1) <= 4 { // more than the attempts that a message has
+			return fmt.Errorf("fulfil: %w", &pgconn.PgError{Code: "42703"})
+		}
+		return nil
+	})
+	var said lines
+	l.workAnd(slog.New(slog.NewTextHandler(&said, nil)))
+	l.drained()
+	for _, r := range rs {
+		l.wantOrder(r, sale.Confirmed, "")
+	}
+	if text := said.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "42703") {
+		t.Errorf("got %s, want an error that names what does not fit", text)
+	}
+}
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // The order cannot even be failed: it is an operator's, and nobody else's way is

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -45,7 +46,7 @@ func (s *Rescan) Once(ctx context.Context) error {
 	for _, v := range vouchers {
 		for {
 			n, err := s.step(ctx, v)
-			if err != nil {
+			if err != nil && !errors.Is(err, sale.ErrUnreadable) {
 				return fmt.Errorf("rescan of voucher %s: %w", v, err)
 			}
 			loop.Step(ctx)
@@ -58,8 +59,9 @@ func (s *Rescan) Once(ctx context.Context) error {
 }
 
 func (s *Rescan) step(ctx context.Context, voucher sale.ID) (int, error) {
+	// What nobody can read is the reconciler's; the others go on.
 	rs, err := s.Gate.Stale(ctx, voucher, s.Age, rescanBatch)
-	if err != nil || len(rs) == 0 {
+	if err != nil && !errors.Is(err, sale.ErrUnreadable) || len(rs) == 0 {
 		return 0, err
 	}
 	ids := make([]sale.ID, len(rs))

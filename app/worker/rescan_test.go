@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -57,6 +58,29 @@ func TestOrdersThatWereNeverPublishedAreFoundAndDecided(t *testing.T) {
 	}
 	l.wantGate(v, 0)
 	l.wantGate(w, 4)
+}
+
+// scraps is a gate that holds, beside its orders, a mark that nobody can read.
+type scraps struct{ sale.Gate }
+
+func (g scraps) Stale(ctx context.Context, v sale.ID, age time.Duration, limit int) ([]sale.Reservation, error) {
+	rs, err := g.Gate.Stale(ctx, v, age, limit)
+	return rs, errors.Join(err, fmt.Errorf("%w: mark of voucher %s", sale.ErrUnreadable, v))
+}
+
+func TestAMarkThatNobodyCanReadHoldsNoOtherOrderUp(t *testing.T) {
+	l := newLab(t)
+	v, w := l.voucher(5, 5), l.voucher(5, 5)
+	rs := []sale.Reservation{l.admit(v, "u"), l.admit(w, "u")}
+	l.work()
+	s := l.rescan(v, w)
+	s.Gate = scraps{l.gate}
+	l.eventually("every order is decided", func() bool {
+		if err := s.Once(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		return l.seen.count() == len(rs)
+	})
 }
 
 // The worker died, or Redis was away, between the commit and the gate.

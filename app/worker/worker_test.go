@@ -129,13 +129,16 @@ func newLab(t *testing.T) *lab {
 }
 
 // work runs the worker until the test ends.
-func (l *lab) work() {
+func (l *lab) work() { l.t.Helper(); l.workAnd(slog.New(slog.DiscardHandler)) }
+
+// workAnd is work that writes to a log.
+func (l *lab) workAnd(log *slog.Logger) {
 	l.t.Helper()
 	c, err := l.queue.Consumer(l.t.Context())
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	w := &worker.Worker{Store: l.store, Gate: l.gate, Results: sale.NewResults(l.store, func(error) {}), Observer: l.seen, Log: slog.New(slog.DiscardHandler),
+	w := &worker.Worker{Store: l.store, Gate: l.gate, Results: sale.NewResults(l.store, func(error) {}), Observer: l.seen, Log: log,
 		Lanes: 2, Batch: 8, MaxAttempts: 2, Drain: time.Second}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -36,7 +36,7 @@ const zh = {
   vAfter: "结束必须晚于开始。", vWithin: "必须在开始与结束之间。", vFrom: "请先填写“从”。", vOrder: "不能早于“从”。", sec: "{0} 秒", minSec: "{0} 分 {1} 秒", hourMin: "{0} 小时 {1} 分", dayHour: "{0} 天 {1} 小时",
   e_busy: "服务繁忙，请稍后再试。", e_invalid: "请求无效：{0}", e_wrong_state: "当前状态不允许：{0}", e_not_found: "不存在：{0}", e_unauthorized: "未获授权：{0}", e_forbidden: "不允许：{0}",
   e_wrong_login: "用户名或密码错误。", e_too_many: "尝试过于频繁，请稍后再试。", e_internal: "服务内部出错。", e_other: "出错：{0}",
-  d_oversold: "超卖：持有名额的订单多于库存", d_unit_sold_twice: "同一名额卖了两次", d_stock_sum_differs: "剩余与已售之和不等于库存", d_databases_differ: "库存库与订单库的剩余数不一致", d_gate_not_loaded: "准入侧不认识在售的券",
+  d_oversold: "超卖：持有名额的订单多于库存", d_unit_sold_twice: "同一名额卖了两次", d_stock_sum_differs: "剩余与已售之和不等于库存", d_databases_differ: "库存库与订单库的剩余数不一致", d_gate_not_loaded: "准入侧不认识在售的券", d_gate_unreadable: "准入侧有无法读取的内容",
   d_units_differ: "准入侧与数据库的总量不同", d_stock_differs: "准入侧的剩余不对", d_order_without_buyer: "订单有名额而准入侧未占用", d_closed_order_still_holds: "已关闭的订单仍占用名额",
   d_buyer_without_order_or_mark: "名额被占用，但没有订单", d_mark_without_buyer: "订单在等决定，但名额不归它", d_mark_of_decided_order: "已决定的订单仍算在途", d_mark_unreadable: "在途标记无法读取", d_order_waits: "订单等待过久",
 };
@@ -66,20 +66,20 @@ const en = {
   vAfter: "The end must be after the beginning.", vWithin: "Must be within the sale.", vFrom: "Fill in the first one as well.", vOrder: "Must not be before the first one.", sec: "{0} s", minSec: "{0} min {1} s", hourMin: "{0} h {1} min", dayHour: "{0} d {1} h",
   e_busy: "The service is busy: try again in a moment.", e_invalid: "{0}", e_wrong_state: "{0}", e_not_found: "{0}", e_unauthorized: "{0}", e_forbidden: "{0}",
   e_wrong_login: "The name or the password is wrong.", e_too_many: "Too many tries: wait a moment.", e_internal: "The service failed.", e_other: "{0}",
-  d_oversold: "Oversold: more orders have a unit than there are", d_unit_sold_twice: "One unit was sold twice", d_stock_sum_differs: "Left and held are not the stock", d_databases_differ: "The two databases do not have the same units left", d_gate_not_loaded: "The gate does not know a voucher that is on sale",
+  d_oversold: "Oversold: more orders have a unit than there are", d_unit_sold_twice: "One unit was sold twice", d_stock_sum_differs: "Left and held are not the stock", d_databases_differ: "The two databases do not have the same units left", d_gate_not_loaded: "The gate does not know a voucher that is on sale", d_gate_unreadable: "The gate holds something that nobody can read",
   d_units_differ: "Gate and database disagree about the units", d_stock_differs: "The gate's units left are wrong", d_order_without_buyer: "An order has a unit that the gate does not hold", d_closed_order_still_holds: "A closed order still holds a unit",
   d_buyer_without_order_or_mark: "A unit is held for no order", d_mark_without_buyer: "An order waits, and its unit is not its own", d_mark_of_decided_order: "A decided order counts as in flight", d_mark_unreadable: "Nobody can read a mark", d_order_waits: "An order waits too long",
 };
 // What the server says in English beside a code: {0} and so on are its facts.
 const zhSaid = {
   oversold: "{0} 个订单占了名额，而库存只有 {1}", unit_sold_twice: "{0} 个订单占用的买家名额只有 {1} 个不同", stock_sum_differs: "剩余 {0} 加已占 {1} 不等于库存 {2}",
-  databases_differ: "库存库剩余 {0}，订单库剩余 {1}", gate_not_loaded: "该券正在出售，准入侧加载之前点击都会被告知繁忙", units_differ: "准入侧的总量是 {0}，而库存是 {1}",
+  databases_differ: "库存库剩余 {0}，订单库剩余 {1}", gate_not_loaded: "该券正在出售，准入侧加载之前点击都会被告知繁忙", gate_unreadable: "准入侧有无法读取的内容：{0}", units_differ: "准入侧的总量是 {0}，而库存是 {1}",
   stock_differs: "准入侧剩余 {0}，而 {2} 件中有 {1} 件被占用", buyers_differ: "准入侧为 {0} 位买家占着名额，有名额的订单是 {1} 个，且没有在途订单",
   order_without_buyer: "买家 {0} 有订单，而准入侧没有为其占用名额", closed_order_still_holds: "订单{0}，而准入侧仍为它占用买家 {1} 的名额",
   buyer_without_order_or_mark: "买家 {0} 的名额被一个谁都不知道的订单占用", mark_without_buyer: "订单在等待决定，而名额并没有为它占用",
   mark_of_decided_order: "订单{0}，却仍算在途", mark_unreadable: "标记无法读取，订单会一直等下去", order_waits: "买家 {0} 已等待决定 {1}",
   asked_to_load: "已请求加载", held: "准入侧为订单占用了名额（订单{0}）", gave_back: "准入侧退回了订单的名额（订单{0}）", to_be_found: "补发扫描会再次找到该订单",
-  republished: "已重新发布", levelled: "准入侧的剩余调整了 {0}", not_done: "未能修复：{0}",
+  republished: "已重新发布", levelled: "准入侧的剩余调整了 {0}", units_set: "准入侧的总量已设为 {0}，剩余调整了 {1}", dropped: "已移除 {0} 项", not_done: "未能修复：{0}",
 };
 // Of these the first fact is the status of an order.
 const ofStatus = new Set(["closed_order_still_holds", "mark_of_decided_order", "held", "gave_back"]);
