@@ -30,10 +30,7 @@ func missingPromise(c queue.Capabilities) string {
 // announce says where the service is and what it stands on.
 func (s *service) announce(w io.Writer) {
 	fmt.Fprintf(w, "seckill %s listening on http://%s\n", version(), s.listener.Addr())
-	name, gate := s.f.Queue, "in this process"
-	if name == "" {
-		name = "memory"
-	}
+	name, gate := s.queueURL, here
 	if s.f.Redis != "" {
 		gate = store.Redact(s.f.Redis)
 	}

@@ -32,10 +32,11 @@ const (
 	rabbitPrefetch   = "rabbitmq-prefetch"
 	pgFsync          = "postgres-fsync"
 	pgCommit         = "postgres-synchronous-commit"
+	mixedInstances   = "mixed-instances"
 )
 
 func unsafeNames() []string {
-	return []string{redisEviction, redisPersistence, kafkaAcks, rabbitTransient, rabbitPrefetch, pgFsync, pgCommit}
+	return []string{redisEviction, redisPersistence, kafkaAcks, rabbitTransient, rabbitPrefetch, pgFsync, pgCommit, mixedInstances}
 }
 
 func (d danger) Error() string {

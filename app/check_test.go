@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"queuelab/app/fleet"
 	"queuelab/app/store"
 	"queuelab/bench/broker/brokertest"
 )
@@ -58,6 +59,11 @@ func TestEveryDangerSaysWhatWhyAndHow(t *testing.T) {
 	all = append(all, databaseDangers(store.Settings{Of: "the database", Fsync: "off", SynchronousCommit: "off"})...)
 	all = append(all, queueURLDangers("kafka://h/t?acks=1")...)
 	all = append(all, queueURLDangers("amqp://h/?queue=q&persistent=false&auto-ack=true")...)
+	mixed, differs := mixes(fleet.Instance{Terms: map[string]string{"mode": "queue"}}, fleet.Instance{Holder: "other", Terms: map[string]string{"mode": "sync"}})
+	if !differs {
+		t.Error("got no danger of two modes at once")
+	}
+	all = append(all, mixed)
 	var names []string
 	for _, d := range all {
 		names = append(names, d.name)

@@ -23,13 +23,10 @@ func (s *service) console() *console.Reader {
 
 // queueName is the queue as it may be shown.
 func (s *service) queueName() string {
-	switch {
-	case s.f.Mode == modeSync:
+	if s.f.Mode == modeSync {
 		return ""
-	case s.f.Queue == "":
-		return "memory"
 	}
-	return store.Redact(s.f.Queue)
+	return store.Redact(s.queueURL)
 }
 
 // killer ends a worker of the lab; nil: this is no lab.
@@ -41,12 +38,17 @@ func (s *service) killer() func() (int, error) {
 }
 
 func (s *service) newPulse(ready map[string]func(context.Context) error) *fleet.Pulse {
+	return &fleet.Pulse{Store: s.store, Ready: ready, Log: s.log, Self: s.self()}
+}
+
+// self is what this instance tells of itself.
+func (s *service) self() fleet.Instance {
 	role := s.f.Role
 	if s.lab != nil {
 		role = roleWeb
 	}
-	return &fleet.Pulse{Store: s.store, Ready: ready, Log: s.log, Self: fleet.Instance{Number: s.lease.Number, Holder: s.lease.Holder(),
-		Name: s.f.instance(), Role: role, Version: version(), Queue: s.queueName()}}
+	return fleet.Instance{Number: s.lease.Number, Holder: s.lease.Holder(),
+		Name: s.f.instance(), Role: role, Version: version(), Queue: s.queueName(), Terms: s.terms()}
 }
 
 // tell has the other instances know of this one, and of the clicks it took; and

@@ -40,12 +40,6 @@ func (f *flags) checkMode() error {
 	return nil
 }
 
-// ordersInProcess reports whether what waits in the queue lives and dies with
-// this process.
-func (s *service) ordersInProcess() bool {
-	return s.f.Mode != modeSync && !s.queue.Capabilities().Shared
-}
-
 // sellers is a gate that can do without stock.
 type sellers interface {
 	Stockless(tell func(ctx context.Context, voucher sale.ID) (int64, error))

@@ -43,6 +43,8 @@ type service struct {
 	lease     *sale.Lease
 	gate      sale.Gate
 	queue     queue.Queue
+	queueURL  string           // of queue
+	inScript  bool             // the gate queues what it admits
 	backlog   queue.Backlogger // nil: the queue cannot tell
 	publisher queue.Publisher
 	consumer  queue.Consumer // nil: this instance decides no orders
@@ -61,6 +63,7 @@ type service struct {
 	changes *door.Changes // nil: there are no accounts
 	tallies *sale.Tallies
 	pulse   *fleet.Pulse
+	said    bool // other instances were told of this one
 	lab     *lab // nil: this is none
 
 	sole      *store.Sole           // nil: other instances may be beside this one
@@ -80,6 +83,7 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 	}
 	defer func() {
 		if err != nil {
+			s.leave()
 			s.close()
 		}
 	}()
@@ -87,7 +91,7 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 	if name == "" {
 		name = "memory" // with --mode=sync nothing is ever in it
 	}
-	if _, err := backends.Lookup(name); err != nil {
+	if s.queueURL, err = queueURL(name, f.Redis); err != nil {
 		return nil, err
 	}
 	if err := s.refuse(queueURLDangers(name)...); err != nil {
@@ -100,7 +104,7 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen); err != nil {
 		return nil, fmt.Errorf("cannot serve on %s: %w", f.Listen, err)
 	}
-	if s.queue, err = backends.Open(ctx, name); err != nil {
+	if s.queue, err = backends.Open(ctx, s.queueURL); err != nil {
 		return nil, awayQueue(err, name)
 	}
 	if missing := missingPromise(s.queue.Capabilities()); missing != "" && f.Queue != "" && !f.AllowLossy {
@@ -128,6 +132,9 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 	if err := s.enqueueInScript(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.agree(ctx); err != nil {
+		return nil, err
+	}
 	if s.signals, err = openSignals(ctx, f, s.lease.Number); err != nil {
 		return nil, err
 	}
@@ -148,12 +155,16 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 	return s, err
 }
 
-// beAlone refuses to share a sale whose queue other instances cannot see.
+// beAlone refuses to share a sale whose queue or gate other instances cannot see.
 func (s *service) beAlone(ctx context.Context) (err error) {
-	if !s.ordersInProcess() {
+	if s.f.Mode == modeSync || s.queue.Capabilities().Shared && s.f.Redis != "" {
 		return nil
 	}
 	s.sole, err = s.store.Sole(ctx)
+	if errors.Is(err, store.ErrNotSole) && s.queue.Capabilities().Shared {
+		return fmt.Errorf("another instance sells from database %s with admission of its own: without --redis each would hand out all units, "+
+			"and neither could see the other's buyers; give all instances the same --redis, or another --db", store.Redact(s.f.DB))
+	}
 	if errors.Is(err, store.ErrNotSole) {
 		return fmt.Errorf("another instance sells from database %s with a queue of its own: the memory queue lives in one process, so neither could see the other's orders, "+
 			"and stopping one would lose what it holds; give all instances a queue that they share, such as --queue redis-streams, or another --db", store.Redact(s.f.DB))
@@ -207,6 +218,7 @@ func (s *service) enqueueInScript(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--enqueue=%s: %w", s.f.Enqueue, err)
 	}
+	s.inScript = true
 	s.log.Info("orders are queued by the admission script")
 	return nil
 }
@@ -351,7 +363,7 @@ func (s *service) serve(ctx context.Context) error {
 	if s.sole != nil {
 		wg.Go(func() {
 			if err := s.sole.Watch(background); err != nil {
-				failed <- fmt.Errorf("the memory queue cannot be shared, and while the database was away an instance came beside this one: %w", err)
+				failed <- fmt.Errorf("what lives in this process cannot be shared, and while the database was away an instance came beside this one: %w", err)
 			}
 		})
 	}

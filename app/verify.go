@@ -95,7 +95,10 @@ func (s *service) openToLook(ctx context.Context) (err error) {
 		return err
 	}
 	if s.f.Queue != "" {
-		if s.queue, err = backends.Open(ctx, s.f.Queue); err != nil {
+		if s.queueURL, err = queueURL(s.f.Queue, s.f.Redis); err != nil {
+			return err
+		}
+		if s.queue, err = backends.Open(ctx, s.queueURL); err != nil {
 			return awayQueue(err, s.f.Queue)
 		}
 		if s.queue.Capabilities().Shared {

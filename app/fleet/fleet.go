@@ -28,7 +28,10 @@ type Instance struct {
 	Name    string // for people, such as the host's and the process's number
 	Role    string
 	Version string
-	Queue   string        // without secrets
+	Queue   string // without secrets
+	// Terms are what all instances must agree on, by name, without secrets; nil: its
+	// build does not tell.
+	Terms   map[string]string
 	Failing []string      // the parts that do not answer it, by name; none: it is ready
 	Stopped bool          // it said that it stops
 	Up      time.Duration // since it started, as of its last word

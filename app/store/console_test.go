@@ -49,7 +49,8 @@ func TestInstancesAreThoseWithANumberAndAWord(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		zero := fleet.Instance{Number: 0, Holder: "zero", Name: "host-1", Role: "web", Version: "v1", Queue: "kafka", Up: 3 * time.Second}
+		zero := fleet.Instance{Number: 0, Holder: "zero", Name: "host-1", Role: "web", Version: "v1", Queue: "kafka", Up: 3 * time.Second,
+			Terms: map[string]string{"mode": "queue", "gate": "in this process"}}
 		one := fleet.Instance{Number: 1, Holder: "one", Failing: []string{"admission", "queue"}}
 		for _, i := range []fleet.Instance{zero, one,
 			{Number: 0, Holder: "somebody who had the number before", Role: "worker"},

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -18,9 +19,17 @@ func (s *Store) Beat(ctx context.Context, i fleet.Instance) error {
 	if i.Stopped {
 		stopped = 1
 	}
-	err := s.write.WithContext(ctx).Exec("UPDATE workers SET role = ?, version = ?, queue = ?, name = ?, failing = ?, stopped = ?, up_ms = ?, seen_ms = "+s.now()+
+	terms := ""
+	if len(i.Terms) > 0 {
+		b, err := json.Marshal(i.Terms)
+		if err != nil {
+			return fmt.Errorf("write down instance %d: %w", i.Number, err)
+		}
+		terms = string(b)
+	}
+	err := s.write.WithContext(ctx).Exec("UPDATE workers SET role = ?, version = ?, queue = ?, name = ?, failing = ?, terms = ?, stopped = ?, up_ms = ?, seen_ms = "+s.now()+
 		" WHERE worker_id = ? AND holder = ?",
-		i.Role, i.Version, i.Queue, i.Name, strings.Join(i.Failing, ","), stopped, i.Up.Milliseconds(), i.Number, i.Holder).Error
+		i.Role, i.Version, i.Queue, i.Name, strings.Join(i.Failing, ","), terms, stopped, i.Up.Milliseconds(), i.Number, i.Holder).Error
 	if err != nil {
 		return fmt.Errorf("write down instance %d: %w", i.Number, err)
 	}
@@ -32,11 +41,12 @@ func (s *Store) Instances(ctx context.Context) ([]fleet.Instance, error) {
 	var rows []struct {
 		WorkerID                                    int
 		Holder, Role, Version, Queue, Failing, Name string
+		Terms                                       string
 		Stopped                                     int
 		UpMS                                        int64 `gorm:"column:up_ms"`
 		Silent                                      int64
 	}
-	err := s.read.WithContext(ctx).Raw("SELECT worker_id, holder, role, version, queue, failing, name, stopped, up_ms, "+s.now()+" - seen_ms AS silent "+
+	err := s.read.WithContext(ctx).Raw("SELECT worker_id, holder, role, version, queue, failing, name, terms, stopped, up_ms, "+s.now()+" - seen_ms AS silent "+
 		"FROM workers WHERE seen_ms > "+s.now()+" - ? ORDER BY worker_id", instancesFor.Milliseconds()).Scan(&rows).Error
 	if err != nil {
 		return nil, fmt.Errorf("list instances: %w", err)
@@ -47,6 +57,12 @@ func (s *Store) Instances(ctx context.Context) ([]fleet.Instance, error) {
 			Up: time.Duration(r.UpMS) * time.Millisecond, Silent: time.Duration(max(r.Silent, 0)) * time.Millisecond}
 		if r.Failing != "" {
 			is[n].Failing = strings.Split(r.Failing, ",")
+		}
+		if r.Terms == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(r.Terms), &is[n].Terms); err != nil {
+			return nil, fmt.Errorf("list instances: the terms of number %d: %w", r.WorkerID, err)
 		}
 	}
 	return is, nil
