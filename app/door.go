@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -19,6 +20,8 @@ type doorFlags struct {
 	TrustedProxies []string `placeholder:"CIDR" help:"Networks whose proxies say in X-Forwarded-For for whom they ask, such as 10.0.0.0/8. Default: none, and the header is not read."`
 	PurchaseToken  string   `enum:"auto,on,off" default:"auto" placeholder:"WHEN" help:"Whether buying needs a token that is handed out once the sale is open. auto: on; off with --trust-user-header."`
 	Captcha        string   `enum:"off,on,auto" default:"off" placeholder:"WHEN" help:"Whether a purchase token needs a captcha: off, on, or auto (while more than --captcha-above are asked for)."`
+	PaymentKey     string   `placeholder:"SECRET" help:"Key, at least 32 characters, with which the payment provider signs what it tells of payments. Default: none, and only operators tell of them."`
+	Payments       string   `enum:"auto,signed,stand-in" default:"auto" placeholder:"HOW" help:"How buyers pay: signed (the payment provider tells of it), or stand-in (a stand-in for the provider in this process, no money moves: for labs, only while listening on loopback). auto: stand-in with --lab, otherwise signed."`
 	CaptchaAbove   int      `default:"500" placeholder:"N" help:"Purchase tokens in a second, of this instance, above which --captcha=auto is on."`
 }
 
@@ -46,6 +49,24 @@ func (f *flags) limitUser() string     { return orAuto(f.LimitUser, "10/s", f.Tr
 func (f *flags) limitAddress() string  { return orAuto(f.LimitAddress, "200/s", f.TrustUserHeader) }
 func (f *flags) purchaseToken() string { return orAuto(f.PurchaseToken, "on", f.TrustUserHeader) }
 
+// standIn reports whether this process plays the payment provider.
+func (f *flags) standIn() bool {
+	return f.Payments == "stand-in" || f.Payments == "auto" && f.Lab
+}
+
+// provider is who tells of payments; nil: only operators.
+func (f *flags) provider() *door.Provider {
+	p := &door.Provider{Key: []byte(f.PaymentKey), StandIn: f.standIn()}
+	switch {
+	case f.PaymentKey != "":
+	case p.StandIn:
+		p.Key = []byte(rand.Text() + rand.Text()) // nobody else needs it
+	default:
+		return nil
+	}
+	return p
+}
+
 // checkDoor says what is wrong with the door's flags.
 func (f *flags) checkDoor(host string) error {
 	if f.Login == "open" && !loopback(host) {
@@ -65,6 +86,10 @@ func (f *flags) checkDoor(host string) error {
 		}
 	}
 	switch {
+	case f.Payments == "stand-in" && !loopback(host):
+		return fmt.Errorf("--payments=stand-in has buyers pay without money, so it works only while listening on loopback, not on %q", f.Listen)
+	case f.PaymentKey != "" && len(f.PaymentKey) < door.MinKey:
+		return errors.New("--payment-key is too short: want at least 32 characters")
 	case len(f.TokenKeyOld) > 0 && f.TokenKey == "":
 		return errors.New("--token-key-old needs the --token-key that took its place")
 	case f.Captcha != "off" && f.purchaseToken() == "off":
@@ -94,7 +119,7 @@ func (s *service) newDoor() (*door.Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &door.Door{Sessions: &door.Sessions{Keys: keys, TTL: tokenTTL}, Proxies: proxies}
+	d := &door.Door{Sessions: &door.Sessions{Keys: keys, TTL: tokenTTL}, Proxies: proxies, Provider: f.provider()}
 	if f.Login == "password" {
 		d.Accounts, d.Passwords = s.store, door.NewPasswords()
 		if f.Role != roleWorker { // it reads no tokens

@@ -82,5 +82,6 @@ type Door struct {
 	// address, and by address.
 	Names, Guesses, Callers Limiter
 	Paths                   *Paths
-	Captcha                 *Captcha // needs Paths
+	Captcha                 *Captcha  // needs Paths
+	Provider                *Provider // nil: only operators tell of payments
 }

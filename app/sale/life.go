@@ -32,9 +32,9 @@ const (
 	ReasonNotSold     = "not_sold"     // the order failed
 )
 
-// Payment is money that was paid for an order, as its payer's side tells it.
+// Payment is money that was paid for an order, as the payment provider tells it.
 type Payment struct {
-	ID      string // the payer's side makes it; a payment that is told twice is one
+	ID      string // of all payments of its order: one that is told twice is one
 	OrderID ID
 	Cents   int64
 	State   PaymentState
@@ -44,6 +44,9 @@ type Payment struct {
 
 // MaxPaymentID bounds the id of a payment, in bytes.
 const MaxPaymentID = 64
+
+// MaxPayments bounds the payments that are kept of one order.
+const MaxPayments = 20
 
 // CheckPaymentID says what is wrong with the id of a payment, if anything.
 func CheckPaymentID(s string) error {
@@ -62,13 +65,13 @@ func CheckPaymentID(s string) error {
 // Every step is a conditional one: of two that exclude each other, at the same
 // time, one happens.
 type Life interface {
-	// Pay keeps the payment and has it pay its order: a confirmed one of this
-	// buyer whose time to pay has not ended, by the database's clock. Otherwise
-	// the payment is kept as RefundDue. It returns both as they are then. A payment
-	// that is told again changes nothing. An *Error means that nothing was kept:
-	// NotFound where the buyer has no such decided order, CodeInvalid where the
-	// amount is not the price or the id names another payment.
-	Pay(ctx context.Context, user string, p Payment) (Order, Payment, error)
+	// Pay keeps the payment and has it pay its order: a confirmed one whose time to
+	// pay has not ended, by the database's clock. Otherwise the payment is kept as
+	// RefundDue. It returns both as they are then. A payment that is told again
+	// changes nothing. An *Error means that nothing was kept: NotFound where there is
+	// no such decided order, CodeInvalid where the amount is not the price or the
+	// order has MaxPayments already.
+	Pay(ctx context.Context, p Payment) (Order, Payment, error)
 
 	// CloseOrder cancels a confirmed order or refunds a paid one, money and all,
 	// and gives its unit back to the stock. It returns the order as it is then,
@@ -78,10 +81,11 @@ type Life interface {
 	// RefundPayment notes that the money of a payment went back. One that pays an
 	// order closes that order. It returns the payment as it is then, and whether
 	// this call did it; NotFound where there is none.
-	RefundPayment(ctx context.Context, id string) (p Payment, did bool, err error)
+	RefundPayment(ctx context.Context, order ID, id string) (p Payment, did bool, err error)
 
-	// Payments lists payments in a state by id, those after the given one, at most max.
-	Payments(ctx context.Context, state PaymentState, after string, max int) ([]Payment, error)
+	// Payments lists payments in a state by order and id, those after the given one,
+	// at most max.
+	Payments(ctx context.Context, state PaymentState, after Payment, max int) ([]Payment, error)
 }
 
 // wrongState refuses a step that the order's status does not allow.
@@ -96,19 +100,20 @@ func (s *Service) own(ctx context.Context, reader Reader, id ID) (Order, error) 
 	return o, err
 }
 
-// Pay tells of a payment for an order of this buyer. nil means that the payment
-// pays the order, now or since it was told first. With CodeTooLate and
-// CodeAlreadyPaid the payment is kept, and its money is to go back.
-func (s *Service) Pay(ctx context.Context, user string, p Payment) (Order, error) {
+// Pay tells of a payment for an order: whoever calls it has made sure that there
+// is that money. nil means that the payment pays the order, now or since it was
+// told first. With CodeTooLate and CodeAlreadyPaid the payment is kept, and its
+// money is to go back.
+func (s *Service) Pay(ctx context.Context, p Payment) (Order, error) {
 	if err := CheckPaymentID(p.ID); err != nil {
 		return Order{}, err
 	}
 	if p.Cents < 0 || p.Cents > MaxMoney {
 		return Order{}, invalid(fmt.Sprintf("cents must be from 0 to %d", int64(MaxMoney)))
 	}
-	o, kept, err := s.Life.Pay(ctx, user, p)
+	o, kept, err := s.Life.Pay(ctx, p)
 	if CodeOf(err) == CodeNotFound {
-		if o, err := s.own(ctx, Reader{User: user}, p.OrderID); err == nil && o.Status == Queued {
+		if o, err := s.own(ctx, Reader{Operator: true}, p.OrderID); err == nil && o.Status == Queued {
 			return Order{}, wrongState("the order is not decided yet, so there is nothing to pay")
 		}
 	}
@@ -124,6 +129,16 @@ func (s *Service) Pay(ctx context.Context, user string, p Payment) (Order, error
 	default:
 		return Order{}, &Error{Code: CodeTooLate, Message: fmt.Sprintf("the order is %s, or its time to pay has ended: this payment was kept, and its money is to go back", o.Status)}
 	}
+}
+
+// Price is what one of this buyer's orders costs, in cents.
+func (s *Service) Price(ctx context.Context, user string, id ID) (int64, error) {
+	o, err := s.own(ctx, Reader{User: user}, id)
+	if err != nil {
+		return 0, err
+	}
+	v, err := s.Store.Voucher(ctx, o.VoucherID)
+	return v.PayValue, err
 }
 
 // Cancel closes an unpaid order by its buyer's wish. A cancelled one stays as it
@@ -170,8 +185,8 @@ func (s *Service) Refund(ctx context.Context, id ID) (Order, error) {
 
 // RefundPayment gives the money of one payment back, for an operator: also of
 // one that pays nothing. One that went back already stays as it is.
-func (s *Service) RefundPayment(ctx context.Context, id string) (Payment, error) {
-	p, did, err := s.Life.RefundPayment(ctx, id)
+func (s *Service) RefundPayment(ctx context.Context, order ID, id string) (Payment, error) {
+	p, did, err := s.Life.RefundPayment(ctx, order, id)
 	if err == nil && did && p.Reason == "" {
 		if o, ok, err := s.decided(ctx, p.OrderID); err == nil && ok {
 			s.closed(ctx, o)

@@ -305,4 +305,4 @@ func (s *Service) Order(ctx context.Context, reader Reader, id ID, wait time.Dur
 	return o, nil
 }
 
-func errNoOrder() error { return NotFound("no such order") }
+func errNoOrder() error { return NotFound("no such order: see yours at GET /api/orders") }

@@ -6,14 +6,15 @@ import (
 	"fmt"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"queuelab/app/sale"
 )
 
 // paymentRow is a row of the table payments.
 type paymentRow struct {
+	OrderID int64  `gorm:"primaryKey;autoIncrement:false"`
 	ID      string `gorm:"primaryKey"`
-	OrderID int64
 	Cents   int64
 	State   string
 	Reason  string
@@ -31,12 +32,18 @@ func refuse(format string, args ...any) error {
 }
 
 // Pay implements sale.Life.
-func (s *Store) Pay(ctx context.Context, user string, p sale.Payment) (sale.Order, sale.Payment, error) {
+func (s *Store) Pay(ctx context.Context, p sale.Payment) (sale.Order, sale.Payment, error) {
 	var w orderRow
 	var k paymentRow
 	err := s.transaction(ctx, func(tx *gorm.DB) error {
 		w, k = orderRow{}, paymentRow{}
-		err := tx.First(&w, "id = ? AND user_id = ?", int64(p.OrderID), user).Error
+		order := tx
+		if s.name == "postgres" {
+			// So that those who tell of one order's payments come one after the other,
+			// and the count below is true.
+			order = tx.Clauses(clause.Locking{Strength: "UPDATE"})
+		}
+		err := order.First(&w, "id = ?", int64(p.OrderID)).Error
 		if errors.Is(err, gorm.ErrRecordNotFound) {
 			return sale.NotFound("no such order")
 		}
@@ -50,23 +57,23 @@ func (s *Store) Pay(ctx context.Context, user string, p sale.Payment) (sale.Orde
 		if len(price) == 1 && price[0] != p.Cents {
 			return refuse("the price is %d cents, not %d", price[0], p.Cents)
 		}
-		// Kept before it is known what it pays: told twice at once, the second waits
-		// here for the first.
-		res := tx.Exec("INSERT INTO payments (id, order_id, cents, state, reason, at_ms) VALUES (?, ?, ?, ?, '', "+s.now()+") ON CONFLICT (id) DO NOTHING",
-			p.ID, int64(p.OrderID), p.Cents, string(sale.Taken))
-		if res.Error != nil {
-			return res.Error
+		err = tx.First(&k, "order_id = ? AND id = ?", w.ID, p.ID).Error
+		if !errors.Is(err, gorm.ErrRecordNotFound) {
+			return err // told before: nothing changes
 		}
-		if res.RowsAffected == 1 {
-			return s.settlePayment(tx, p.ID, &w, &k)
-		}
-		if err := tx.First(&k, "id = ?", p.ID).Error; err != nil {
+		var kept int64
+		if err := tx.Model(&paymentRow{}).Where("order_id = ?", w.ID).Count(&kept).Error; err != nil {
 			return err
 		}
-		if k.OrderID != int64(p.OrderID) {
-			return refuse("paymentId is the one of another payment")
+		if kept >= sale.MaxPayments {
+			return refuse("the order has %d payments already, and no more are kept: settle this one with the payment provider", kept)
 		}
-		return tx.First(&w, "id = ?", int64(p.OrderID)).Error
+		err = tx.Exec("INSERT INTO payments (order_id, id, cents, state, reason, at_ms) VALUES (?, ?, ?, ?, '', "+s.now()+")",
+			w.ID, p.ID, p.Cents, string(sale.Taken)).Error
+		if err != nil {
+			return err
+		}
+		return s.settlePayment(tx, p.ID, &w, &k)
 	})
 	if err != nil {
 		if sale.CodeOf(err) != "" {
@@ -88,7 +95,7 @@ func (s *Store) settlePayment(tx *gorm.DB, id string, w *orderRow, k *paymentRow
 	}
 	if len(moved) == 1 {
 		*w = moved[0]
-		return tx.First(k, "id = ?", id).Error
+		return tx.First(k, "order_id = ? AND id = ?", w.ID, id).Error
 	}
 	if err := tx.First(w, "id = ?", w.ID).Error; err != nil {
 		return err
@@ -100,7 +107,7 @@ func (s *Store) settlePayment(tx *gorm.DB, id string, w *orderRow, k *paymentRow
 	case sale.Failed:
 		reason = sale.ReasonNotSold
 	}
-	return tx.Raw("UPDATE payments SET state = ?, reason = ? WHERE id = ? RETURNING *", string(sale.RefundDue), reason, id).Scan(k).Error
+	return tx.Raw("UPDATE payments SET state = ?, reason = ? WHERE order_id = ? AND id = ? RETURNING *", string(sale.RefundDue), reason, w.ID, id).Scan(k).Error
 }
 
 // moneyBack notes that the payments of orders that were refunded went back.
@@ -115,11 +122,11 @@ func (s *Store) moneyBack(tx *gorm.DB, moved []orderRow) error {
 }
 
 // RefundPayment implements sale.Life.
-func (s *Store) RefundPayment(ctx context.Context, id string) (p sale.Payment, did bool, err error) {
+func (s *Store) RefundPayment(ctx context.Context, order sale.ID, id string) (p sale.Payment, did bool, err error) {
 	var k paymentRow
 	err = s.transaction(ctx, func(tx *gorm.DB) error {
 		k, did = paymentRow{}, false
-		if err := tx.First(&k, "id = ?", id).Error; err != nil {
+		if err := tx.First(&k, "order_id = ? AND id = ?", int64(order), id).Error; err != nil {
 			return err
 		}
 		if k.Reason == "" {
@@ -131,24 +138,24 @@ func (s *Store) RefundPayment(ctx context.Context, id string) (p sale.Payment, d
 			}
 			did = len(moved) == 1
 		} else {
-			res := tx.Exec("UPDATE payments SET state = ? WHERE id = ? AND state = ?", string(sale.MoneyBack), id, string(sale.RefundDue))
+			res := tx.Exec("UPDATE payments SET state = ? WHERE order_id = ? AND id = ? AND state = ?", string(sale.MoneyBack), int64(order), id, string(sale.RefundDue))
 			if res.Error != nil {
 				return res.Error
 			}
 			did = res.RowsAffected == 1
 		}
-		return tx.First(&k, "id = ?", id).Error
+		return tx.First(&k, "order_id = ? AND id = ?", int64(order), id).Error
 	})
 	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return p, false, sale.NotFound("no such payment")
+		return p, false, sale.NotFound("no such payment of this order: GET /api/payments lists them")
 	}
-	return k.payment(), did, wrap("refund payment "+id, err)
+	return k.payment(), did, wrap("refund payment "+id+" of order "+order.String(), err)
 }
 
 // Payments implements sale.Life.
-func (s *Store) Payments(ctx context.Context, state sale.PaymentState, after string, limit int) ([]sale.Payment, error) {
+func (s *Store) Payments(ctx context.Context, state sale.PaymentState, after sale.Payment, limit int) ([]sale.Payment, error) {
 	var rows []paymentRow
-	err := s.read.WithContext(ctx).Where("state = ? AND id > ?", string(state), after).Order("id").Limit(limit).Find(&rows).Error
+	err := s.read.WithContext(ctx).Where("state = ? AND (order_id, id) > (?, ?)", string(state), int64(after.OrderID), after.ID).Order("order_id, id").Limit(limit).Find(&rows).Error
 	ps := make([]sale.Payment, len(rows))
 	for i, r := range rows {
 		ps[i] = r.payment()

@@ -200,6 +200,7 @@ type sessionAnswer struct {
 	Login         string     `json:"login"`         // password, or open: any name will do
 	PurchaseToken bool       `json:"purchaseToken"` // buying needs one of /api/vouchers/{id}/path
 	Captcha       string     `json:"captcha"`       // off, on or auto
+	Payments      string     `json:"payments"`      // signed, or stand-in: POST /api/orders/{id}/checkout pays, and no money moves
 	User          string     `json:"user"`          // "": not logged in
 	Role          door.Role  `json:"role"`
 	ExpiresAt     *time.Time `json:"expiresAt"`
@@ -208,12 +209,15 @@ type sessionAnswer struct {
 // session tells a page what the door wants, and whom it knows.
 func (s *Server) session(c *fiber.Ctx) error {
 	d, w := s.o.Door, s.caller(c)
-	a := sessionAnswer{Login: "open", PurchaseToken: d.Paths != nil, Captcha: "off", User: w.user, Role: w.role}
+	a := sessionAnswer{Login: "open", PurchaseToken: d.Paths != nil, Captcha: "off", Payments: "signed", User: w.user, Role: w.role}
 	if d.Accounts != nil {
 		a.Login = "password"
 	}
 	if d.Captcha != nil {
 		a.Captcha = string(d.Captcha.When)
+	}
+	if d.Provider != nil && d.Provider.StandIn {
+		a.Payments = "stand-in"
 	}
 	if !w.expires.IsZero() {
 		at := w.expires.UTC()

@@ -54,7 +54,7 @@ func (l *lab) operatorAccount(name string) string {
 
 func TestABuyerRegistersAndLogsIn(t *testing.T) {
 	l := doorLab(t, false, withPasswords)
-	if _, _, body := l.call("GET", "/api/session", ""); body != `{"login":"password","purchaseToken":false,"captcha":"off","user":"","role":"","expiresAt":null}` {
+	if _, _, body := l.call("GET", "/api/session", ""); body != `{"login":"password","purchaseToken":false,"captcha":"off","payments":"stand-in","user":"","role":"","expiresAt":null}` {
 		t.Errorf("got %s for nobody", body)
 	}
 	status, _, body := l.enter("/api/register", "alice", "correct horse")

@@ -217,7 +217,7 @@ func TestTheOperatorSellsAVoucherAndSeesItSell(t *testing.T) {
 	shows(ctx, t, "#voucher-list .verdict", "Balanced")
 	shows(ctx, t, "#voucher-list .ledger", "stock 3 = 0 left + 3 held")
 	shows(ctx, t, "#inflight", "0")
-	if status, _, body := l.call("POST", "/api/orders/"+order+"/pay", `{"paymentId":"p1","cents":990}`, "X-User-ID: u0"); status != 200 {
+	if status, _, body := l.call("POST", "/api/orders/"+order+"/pay", `{"paymentId":"p1","cents":990}`, asOperator); status != 200 {
 		t.Fatalf("got %d %s", status, body)
 	}
 	says(ctx, t, ns, "6 3 3 3 1")

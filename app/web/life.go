@@ -14,13 +14,11 @@ import (
 )
 
 // lifeRoutes are what is asked for after an order's decision, and the operator's
-// care for payments and dead letters.
+// care for dead letters.
 func (s *Server) lifeRoutes(api fiber.Router) {
-	api.Post("/orders/:id/pay", s.pay)
+	s.moneyRoutes(api)
 	api.Post("/orders/:id/cancel", s.cancel)
 	api.Post("/orders/:id/refund", s.refund)
-	api.Get("/payments", s.payments)
-	api.Post("/payments/:id/refund", s.refundPayment)
 	api.Get("/dead-letters", s.deadLetters)
 	api.Post("/dead-letters/:id/replay", s.replay)
 	api.Post("/dead-letters/:id/discard", s.discard)
@@ -40,13 +38,15 @@ func param(c *fiber.Ctx, name string) string {
 	return strings.Clone(p)
 }
 
+func noOrder() error { return sale.NotFound("no such order: see yours at GET /api/orders") }
+
 // ownOrder is who asks about which order.
 func (s *Server) ownOrder(c *fiber.Ctx) (user string, id sale.ID, err error) {
 	if user, err = s.user(c); err != nil {
 		return "", 0, err
 	}
 	if id, err = sale.ParseID(c.Params("id")); err != nil {
-		return "", 0, sale.NotFound("no such order")
+		return "", 0, noOrder()
 	}
 	return user, id, nil
 }
@@ -73,32 +73,6 @@ func seconds(n int64) time.Duration {
 	return time.Duration(max(-1, min(n, int64(sale.MaxPayWithin/time.Second)+1))) * time.Second
 }
 
-type payRequest struct {
-	PaymentID string `json:"paymentId"`
-	Cents     *int64 `json:"cents"`
-}
-
-func (s *Server) pay(c *fiber.Ctx) error {
-	user, id, err := s.ownOrder(c)
-	if err != nil {
-		return err
-	}
-	var in payRequest
-	if err := decode(c.BodyRaw(), &in); err != nil {
-		return err
-	}
-	if in.Cents == nil {
-		return failure(fiber.StatusBadRequest, "invalid", "cents is missing")
-	}
-	ctx, cancel := timed(c)
-	defer cancel()
-	o, err := s.o.Service.Pay(ctx, user, sale.Payment{ID: in.PaymentID, OrderID: id, Cents: *in.Cents})
-	if err != nil {
-		return err
-	}
-	return c.JSON(answerOf(o))
-}
-
 func (s *Server) cancel(c *fiber.Ctx) error {
 	user, id, err := s.ownOrder(c)
 	if err != nil {
@@ -119,7 +93,7 @@ func (s *Server) refund(c *fiber.Ctx) error {
 	}
 	id, err := sale.ParseID(c.Params("id"))
 	if err != nil {
-		return sale.NotFound("no such order")
+		return noOrder()
 	}
 	ctx, cancel := timed(c)
 	defer cancel()
@@ -130,45 +104,15 @@ func (s *Server) refund(c *fiber.Ctx) error {
 	return c.JSON(answerOf(o))
 }
 
-type paymentAnswer struct {
-	PaymentID string            `json:"paymentId"`
-	OrderID   sale.ID           `json:"orderId"`
-	Cents     int64             `json:"cents"`
-	State     sale.PaymentState `json:"state"`
-	Reason    string            `json:"reason"`
-	At        time.Time         `json:"at"`
-}
-
-func paymentOf(p sale.Payment) paymentAnswer {
-	return paymentAnswer{PaymentID: p.ID, OrderID: p.OrderID, Cents: p.Cents, State: p.State, Reason: p.Reason, At: p.At}
-}
-
-func (s *Server) refundPayment(c *fiber.Ctx) error {
-	if _, err := s.onlyOperator(c); err != nil {
-		return err
-	}
-	id := param(c, "id")
-	if sale.CheckPaymentID(id) != nil {
-		return sale.NotFound("no such payment")
-	}
-	ctx, cancel := timed(c)
-	defer cancel()
-	p, err := s.o.Service.RefundPayment(ctx, id)
-	if err != nil {
-		return err
-	}
-	return c.JSON(paymentOf(p))
-}
-
 // maxPage is the most that one page of a list holds, and what it holds unasked.
 const (
 	maxPage     = 200
 	defaultPage = 50
 )
 
-// page reads the query of a list: its state, one of those that there are, where
+// paging reads the query of a list: its state, one of those that there are, where
 // the page begins, and how long it is.
-func page[S ~string](c *fiber.Ctx, from string, states ...S) (state S, begin string, limit int, err error) {
+func paging[S ~string](c *fiber.Ctx, from string, states ...S) (state S, begin string, limit int, err error) {
 	state, limit = states[0], defaultPage
 	if q := c.Query("state"); q != "" {
 		known := make([]string, len(states))
@@ -191,34 +135,9 @@ func page[S ~string](c *fiber.Ctx, from string, states ...S) (state S, begin str
 	return state, strings.ToValidUTF8(strings.ReplaceAll(c.Query(from), "\x00", ""), ""), limit, nil
 }
 
-func (s *Server) payments(c *fiber.Ctx) error {
-	if _, err := s.onlyOperator(c); err != nil {
-		return err
-	}
-	state, after, limit, err := page(c, "after", sale.RefundDue, sale.Taken, sale.MoneyBack)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := timed(c)
-	defer cancel()
-	ps, err := s.o.Service.Life.Payments(ctx, state, after, limit)
-	if err != nil {
-		return err
-	}
-	out := make([]paymentAnswer, len(ps))
-	for i, p := range ps {
-		out[i] = paymentOf(p)
-	}
-	next := ""
-	if len(ps) == limit {
-		next = ps[limit-1].ID
-	}
-	return c.JSON(fiber.Map{"payments": out, "next": next})
-}
-
 type letterAnswer struct {
 	ID     string           `json:"id"`
-	Body   string           `json:"body"` // shortened, for people
+	Body   string           `json:"body"`   // shortened, for people
 	Code   sale.LetterCode  `json:"code"`   // why it was given up
 	Reason string           `json:"reason"` // the error, in English
 	At     time.Time        `json:"at"`
@@ -250,7 +169,7 @@ func (s *Server) deadLetters(c *fiber.Ctx) error {
 		return err
 	}
 	const all = "all"
-	state, below, limit, err := page(c, "below", sale.Open, sale.Replaying, sale.Replayed, sale.Discarded, all)
+	state, below, limit, err := paging(c, "below", sale.Open, sale.Replaying, sale.Replayed, sale.Discarded, all)
 	if err != nil {
 		return err
 	}

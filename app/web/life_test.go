@@ -35,6 +35,17 @@ func (l *lab) confirmed(v sale.ID, user string) sale.ID {
 	return a.OrderID
 }
 
+// wantPaid is want for what the payment provider tells.
+func (l *lab) wantPaid(order, payment string, cents int64, status int, word string) {
+	l.t.Helper()
+	id, err := sale.ParseID(strings.TrimPrefix(order, "/api/orders/"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	p := sale.Payment{ID: payment, OrderID: id, Cents: cents}
+	l.want("POST", order+"/pay", fmt.Sprintf(`{"paymentId":%q,"cents":%d}`, payment, cents), signatureHeader+": "+l.srv.o.Door.Provider.Sign(p, time.Now()), status, word)
+}
+
 // want calls and compares the status and the code, or the status of the order.
 func (l *lab) want(method, path, body, who string, status int, word string) string {
 	l.t.Helper()
@@ -81,14 +92,11 @@ func TestAnOrderIsPaidCancelledAndRefunded(t *testing.T) {
 	if body := l.want("GET", a, "", as("a"), 200, "confirmed"); !strings.Contains(body, `"payBy":"2`) {
 		t.Errorf("got %s, want the time until which it is to be paid", body)
 	}
-	const money = `{"paymentId":"p1","cents":100}`
-	l.want("POST", a+"/pay", money, as("b"), 404, "not_found")
-	l.want("POST", a+"/pay", `{"paymentId":"p1","cents":99}`, as("a"), 400, "invalid")
+	l.wantPaid(a, "p1", 99, 400, "invalid")
 	l.want("POST", a+"/refund", "", asOperator, 409, "wrong_state")
-	l.want("POST", a+"/pay", money, as("a"), 200, "paid")
-	l.want("POST", a+"/pay", money, as("a"), 200, "paid")
-	l.want("POST", b+"/pay", money, as("b"), 400, "invalid")
-	l.want("POST", a+"/pay", `{"paymentId":"p2","cents":100}`, as("a"), 409, "already_paid")
+	l.wantPaid(a, "p1", 100, 200, "paid")
+	l.wantPaid(a, "p1", 100, 200, "paid")
+	l.wantPaid(a, "p2", 100, 409, "already_paid")
 	l.want("POST", a+"/cancel", "", as("a"), 409, "wrong_state")
 	l.wantLeft(v, 3)
 
@@ -96,7 +104,7 @@ func TestAnOrderIsPaidCancelledAndRefunded(t *testing.T) {
 	l.want("POST", b+"/cancel", "", as("b"), 200, "cancelled")
 	l.want("POST", b+"/cancel", "", as("b"), 200, "cancelled")
 	l.wantLeft(v, 4)
-	l.want("POST", b+"/pay", `{"paymentId":"p3","cents":100}`, as("b"), 409, "too_late")
+	l.wantPaid(b, "p1", 100, 409, "too_late") // another order's payment of that name is another one
 	l.want("POST", b+"/refund", "", asOperator, 409, "wrong_state")
 	l.confirmed(v, "b") // who cancelled may buy again
 
@@ -126,8 +134,8 @@ func TestAPaymentAfterTheDeadlineIsTooLateBeforeTheSweepToo(t *testing.T) {
 		}
 		due = d.Unpaid
 	}
-	l.want("POST", "/api/orders/"+o.String()+"/pay", `{"paymentId":"p","cents":1}`, as("a"), 409, "too_late")
-	l.want("POST", "/api/orders/"+o.String()+"/pay", `{"paymentId":"p","cents":1}`, as("a"), 409, "too_late")
+	l.wantPaid("/api/orders/"+o.String(), "p", 1, 409, "too_late")
+	l.wantPaid("/api/orders/"+o.String(), "p", 1, 409, "too_late")
 	var list struct {
 		Payments []paymentAnswer
 		Next     string
@@ -135,10 +143,11 @@ func TestAPaymentAfterTheDeadlineIsTooLateBeforeTheSweepToo(t *testing.T) {
 	if _, _, b := l.call("GET", "/api/payments", "", asOperator); json.Unmarshal([]byte(b), &list) != nil || len(list.Payments) != 1 || list.Payments[0].PaymentID != "p" || list.Next != "" {
 		t.Errorf("got %+v, want the one payment that is due back", list)
 	}
-	l.want("POST", "/api/payments/p/refund", "", as("a"), 403, "forbidden")
-	l.want("POST", "/api/payments/p/refund", "", asOperator, 200, "refunded")
-	l.want("POST", "/api/payments/p/refund", "", asOperator, 200, "refunded")
-	l.want("POST", "/api/payments/q/refund", "", asOperator, 404, "not_found")
+	l.want("POST", "/api/orders/"+o.String()+"/payments/p/refund", "", as("a"), 403, "forbidden")
+	l.want("POST", "/api/orders/"+o.String()+"/payments/p/refund", "", asOperator, 200, "refunded")
+	l.want("POST", "/api/orders/"+o.String()+"/payments/p/refund", "", asOperator, 200, "refunded")
+	l.want("POST", "/api/orders/"+o.String()+"/payments/q/refund", "", asOperator, 404, "not_found")
+	l.want("POST", "/api/orders/x/payments/p/refund", "", asOperator, 404, "not_found")
 }
 
 func TestTheOperatorsRefundOfAPaymentClosesItsOrder(t *testing.T) {
@@ -146,8 +155,8 @@ func TestTheOperatorsRefundOfAPaymentClosesItsOrder(t *testing.T) {
 	v := l.toPay("")
 	o := "/api/orders/" + l.confirmed(v, "a").String()
 	const id = "a/b?c=%2F"
-	l.want("POST", o+"/pay", `{"paymentId":"`+id+`","cents":100}`, as("a"), 200, "paid")
-	l.want("POST", "/api/payments/"+url.PathEscape(id)+"/refund", "", asOperator, 200, "refunded")
+	l.wantPaid(o, id, 100, 200, "paid")
+	l.want("POST", o+"/payments/"+url.PathEscape(id)+"/refund", "", asOperator, 200, "refunded")
 	l.want("GET", o, "", as("a"), 200, "refunded")
 	l.wantLeft(v, 5)
 }
@@ -162,10 +171,11 @@ func TestWhatIsNoPaymentIsRefused(t *testing.T) {
 		`{"paymentId":"a b","cents":100}`, `{"paymentId":"茶","cents":100}`, `{"paymentId":"\u0000","cents":100}`,
 		`{"paymentId":"` + strings.Repeat("p", sale.MaxPaymentID+1) + `","cents":100}`, `{"paymentId":"p","cents":100,"more":1}`,
 	} {
-		l.want("POST", o, body, as("a"), 400, "invalid")
+		l.want("POST", o, body, asOperator, 400, "invalid")
 	}
 	for _, id := range []string{"0", "x", "123", "-1", "9223372036854775808"} {
-		l.want("POST", "/api/orders/"+id+"/pay", `{"paymentId":"p","cents":100}`, as("a"), 404, "not_found")
+		l.want("POST", "/api/orders/"+id+"/pay", `{"paymentId":"p","cents":100}`, asOperator, 404, "not_found")
+		l.want("POST", "/api/orders/"+id+"/checkout", "", as("a"), 404, "not_found")
 		l.want("POST", "/api/orders/"+id+"/cancel", "", as("a"), 404, "not_found")
 		l.want("POST", "/api/orders/"+id+"/refund", "", asOperator, 404, "not_found")
 	}
@@ -175,8 +185,7 @@ func TestWhatIsNoPaymentIsRefused(t *testing.T) {
 		t.Fatalf("got %d %s", status, b)
 	}
 	queued := "/api/orders/" + a.OrderID.String()
-	l.want("POST", queued+"/pay", `{"paymentId":"p","cents":100}`, as("q"), 409, "wrong_state")
-	l.want("POST", queued+"/pay", `{"paymentId":"p","cents":100}`, as("a"), 404, "not_found")
+	l.wantPaid(queued, "p", 100, 409, "wrong_state")
 	l.want("POST", queued+"/cancel", "", as("q"), 409, "wrong_state")
 	l.want("POST", queued+"/refund", "", asOperator, 409, "wrong_state")
 	for _, seconds := range []string{"-1", "2592001", "9223372036854775807"} {
@@ -311,13 +320,13 @@ func FuzzLifeBodies(f *testing.F) {
 	f.Add("/api/orders/1/pay", `{"paymentId":"p","cents":1}`)
 	f.Add("/api/orders/1/pay", `{"paymentId":"\ud800","cents":-1e5}`)
 	f.Add("/api/dead-letters/%ff%00/replay", "x")
-	f.Add("/api/payments/%2e%2e%2f/refund", "{}")
+	f.Add("/api/orders/1/payments/%2e%2e%2f/refund", "{}")
 	f.Add("/api/dead-letters?below=%00%ff&state=all&limit=7", "")
 	f.Fuzz(func(t *testing.T, path, body string) {
 		method := http.MethodPost
 		if strings.HasPrefix(path, "/api/dead-letters?") || strings.HasPrefix(path, "/api/payments?") {
 			method = http.MethodGet
-		} else if !strings.HasPrefix(path, "/api/dead-letters/") && !strings.HasPrefix(path, "/api/payments/") {
+		} else if !strings.HasPrefix(path, "/api/dead-letters/") && !strings.HasPrefix(path, "/api/orders/1/payments/") {
 			path = "/api/orders/1/pay"
 		}
 		req, err := http.NewRequest(method, path, strings.NewReader(body))
@@ -325,10 +334,6 @@ func FuzzLifeBodies(f *testing.F) {
 			t.Skip(err)
 		}
 		req.Header.Set("Authorization", "Bearer "+operator)
-		if path == "/api/orders/1/pay" {
-			req.Header.Del("Authorization")
-			req.Header.Set("X-User-ID", "u")
-		}
 		resp, err := l.srv.app.Test(req, -1)
 		if err != nil {
 			t.Skip(err) // larger than the limit: the connection is closed

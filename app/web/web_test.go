@@ -41,7 +41,10 @@ func TestMain(m *testing.M) {
 // a while, and short enough to wait for a queue that is full.
 const publishTimeout = time.Second
 
-const operator = "operator-secret"
+const (
+	operator    = "operator-secret"
+	providerKey = "the payment provider's key, for tests"
+)
 
 // lab is a server on loopback over real parts, without a worker.
 type lab struct {
@@ -95,7 +98,7 @@ func newLab(t testing.TB, queueURL string, trust bool) *lab {
 		Reconcile: l.reconcile, Console: picture(l),
 		Service: &sale.Service{IDs: ids, Gate: gate, Store: s, Life: s, Letters: s, Mine: s, Board: board, Starter: starter, Results: results, Loader: loader, Observer: metrics, Log: log,
 			Outbox: &sale.Outbox{Publisher: pub, Timeout: publishTimeout, Observer: metrics}},
-		Door: &door.Door{Sessions: &door.Sessions{Keys: keys, TTL: time.Hour}}, OperatorToken: operator, TrustUserHeader: trust, Metrics: metrics, Log: log, Unavailable: store.Transient,
+		Door: &door.Door{Sessions: &door.Sessions{Keys: keys, TTL: time.Hour}, Provider: &door.Provider{Key: []byte(providerKey), StandIn: true}}, OperatorToken: operator, TrustUserHeader: trust, Metrics: metrics, Log: log, Unavailable: store.Transient,
 		Ready: map[string]func(context.Context) error{"queue": func(context.Context) error { return l.down }},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

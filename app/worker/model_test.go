@@ -163,7 +163,7 @@ func (w *world) pay(t *rapid.T) {
 	if err := w.raw.QueryRow("SELECT count(*) FROM payments WHERE id = $1", p.ID).Scan(&known); err != nil {
 		t.Fatal(err)
 	}
-	got, err := w.service.Pay(context.Background(), o.UserID, p)
+	got, err := w.service.Pay(context.Background(), p)
 	switch code := sale.CodeOf(err); {
 	case o.status == "":
 		if code != sale.CodeWrongState && code != sale.CodeNotFound {

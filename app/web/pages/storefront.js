@@ -419,6 +419,7 @@ function showOrder(r) {
   const due = o.status === "confirmed" && cents !== undefined;
   r.actions.hidden = !due;
   if (due) {
+    r.pay.hidden = session.door.payments !== "stand-in";
     set(r.pay, text("pay", { price: money(cents) }));
     r.pay.setAttribute("aria-label", text("payTitle", { price: money(cents), title, id: o.orderId }));
     set(r.cancel, text("cancel"));
@@ -427,7 +428,7 @@ function showOrder(r) {
   r.pay.setAttribute("aria-disabled", String(Boolean(r.busy)));
   let note = "";
   if (r.said) note = text(r.said.key, { ...r.said.values, why: r.said.reason ? why(r.said.reason) : "" });
-  else if (o.status === "confirmed") note = o.payBy ? text("payIn", { time: span(Date.parse(o.payBy) - now()) }) : "";
+  else if (o.status === "confirmed") note = [o.payBy ? text("payIn", { time: span(Date.parse(o.payBy) - now()) }) : "", text(r.pay.hidden ? "payElsewhere" : "payStandIn")].filter(Boolean).join(" · ");
   else if (o.reason) note = why(o.reason);
   // A countdown is no news for those who listen.
   r.note.setAttribute("aria-live", r.said ? "polite" : "off");
@@ -453,12 +454,9 @@ async function act(r, path, body, done) {
   showOrder(r);
 }
 
-// The same payment each time, so that asking twice pays once.
-function pay(r) {
-  const cents = r.o.cents ?? cards.get(r.o.voucherId)?.v.payValue;
-  remember(session.user, { id: r.o.orderId, voucher: r.o.voucherId, title: r.title.textContent, cents, payment: remembered(session.user, r.o.orderId)?.payment || secret("web-") });
-  act(r, "pay", { paymentId: remembered(session.user, r.o.orderId).payment, cents }, "paid");
-}
+// Where a stand-in plays the payment provider it pays with one payment for each
+// order, so that asking twice pays once.
+const pay = r => act(r, "checkout", undefined, "paid");
 
 async function cancel(r) {
   if (r.busy || !await sure(text("sureWhat", { title: r.title.textContent }))) return;
