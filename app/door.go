@@ -16,7 +16,7 @@ type doorFlags struct {
 	TokenKeyOld    []string `placeholder:"SECRET" help:"Former values of --token-key, whose tokens are still believed."`
 	LimitUser      string   `default:"auto" placeholder:"RATE" help:"Requests that one buyer may send, such as 10/s, 100/m, or off. auto: 10/s; off with --trust-user-header."`
 	LimitAddress   string   `default:"auto" placeholder:"RATE" help:"Requests that may come from one address, or one IPv6 network of 64 bits. auto: 200/s; off with --trust-user-header."`
-	LimitLogin     string   `default:"60/m" placeholder:"RATE" help:"Tries to log in or register from one address. Unless off, there are also 6 a minute for one name from one address, and 60 an hour for one name."`
+	LimitLogin     string   `default:"60/m" placeholder:"RATE" help:"Tries to log in or register from one address. Unless off, there are also 6 a minute for one name from one address, and 60 an hour for one name; beyond those, addresses from which that account logged in lately are let try on, and others if they solve a captcha, where there is one."`
 	TrustedProxies []string `placeholder:"CIDR" help:"Networks whose proxies say in X-Forwarded-For for whom they ask, such as 10.0.0.0/8. Default: none, and the header is not read."`
 	PurchaseToken  string   `enum:"auto,on,off" default:"auto" placeholder:"WHEN" help:"Whether buying needs a token that is handed out once the sale is open. auto: on; off with --trust-user-header."`
 	Captcha        string   `enum:"off,on,auto" default:"off" placeholder:"WHEN" help:"Whether a purchase token needs a captcha: off, on, or auto (while more than --captcha-above are asked for)."`
@@ -122,6 +122,10 @@ func (s *service) newDoor() (*door.Door, error) {
 	d := &door.Door{Sessions: &door.Sessions{Keys: keys, TTL: tokenTTL}, Proxies: proxies, Provider: f.provider()}
 	if f.Login == "password" {
 		d.Accounts, d.Passwords = s.store, door.NewPasswords()
+		d.Known = &door.LocalKnown{}
+		if gate, ok := s.gate.(*admission.Redis); ok {
+			d.Known = &door.SharedKnown{Client: gate.Client(), Log: s.log}
+		}
 		if f.Role != roleWorker { // it reads no tokens
 			d.Sessions.Changes = &door.Changes{Accounts: s.store, Within: tokenTTL, Log: s.log}
 		}

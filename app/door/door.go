@@ -10,6 +10,7 @@
 //
 //	seckill:limit:NAME:{KEY}  string  when the next request would be due, in µs of Redis' clock
 //	seckill:once:{NONCE}      string  a captcha's ticket that was used
+//	seckill:known:{USER}      zset    addresses from which an account logged in
 //
 // # What a captcha of this kind stops
 //
@@ -81,7 +82,9 @@ type Door struct {
 	// Names, Guesses and Callers bound tries to log in: by name, by name and
 	// address, and by address.
 	Names, Guesses, Callers Limiter
-	Paths                   *Paths
-	Captcha                 *Captcha  // needs Paths
-	Provider                *Provider // nil: only operators tell of payments
+	// Known are those whom the limit of a name does not keep out; nil: nobody.
+	Known    Known
+	Paths    *Paths
+	Captcha  *Captcha  // needs Paths
+	Provider *Provider // nil: only operators tell of payments
 }

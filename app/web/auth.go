@@ -89,6 +89,9 @@ func (s *Server) buyer(c *fiber.Ctx) (string, error) {
 type loginRequest struct {
 	User     string `json:"user"`
 	Password string `json:"password"`
+	// Ticket and Answer are those of a captcha, where one was asked for.
+	Ticket string `json:"ticket,omitempty"`
+	Answer string `json:"answer,omitempty"`
 }
 
 type loginAnswer struct {
@@ -147,6 +150,7 @@ func (s *Server) register(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	s.meet(ctx, c, a)
 	return s.welcome(c, fiber.StatusCreated, a)
 }
 
@@ -168,7 +172,7 @@ func (s *Server) login(c *fiber.Ctx) error {
 	for _, l := range []struct {
 		by  door.Limiter
 		key string
-	}{{d.Callers, address}, {d.Guesses, in.User + "|" + address}, {d.Names, in.User}} {
+	}{{d.Callers, address}, {d.Guesses, in.User + "|" + address}} {
 		if err := limited(l.by, "tries to log in", l.key); err != nil {
 			return err
 		}
@@ -176,6 +180,11 @@ func (s *Server) login(c *fiber.Ctx) error {
 	began := time.Now()
 	ctx, cancel := timed(c)
 	defer cancel()
+	if err := limited(d.Names, "tries to log in", in.User); err != nil {
+		if err = s.nevertheless(ctx, in, address, err); err != nil {
+			return err
+		}
+	}
 	a, ok, err := s.prove(ctx, in)
 	if err != nil {
 		return err
@@ -184,6 +193,7 @@ func (s *Server) login(c *fiber.Ctx) error {
 		time.Sleep(loginPause - time.Since(began))
 		return failure(fiber.StatusUnauthorized, "wrong_login", "the name or the password is wrong")
 	}
+	s.meet(ctx, c, a)
 	return s.welcome(c, fiber.StatusOK, a)
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -180,6 +181,84 @@ func TestTriesToLogInAreLimitedByNameAndByAddress(t *testing.T) {
 	status, h, body := l.enter("/api/register", "erin", "correct horse", "X-Forwarded-For: 203.0.113.3")
 	if status != 429 || code(t, body) != "rate_limited" || h.Get("Retry-After") == "" {
 		t.Errorf("got %d %s, want the address to be limited for registrations too", status, body)
+	}
+}
+
+// Anybody can use up the tries of anybody's name.
+func TestWhoUsesUpTheTriesOfANameDoesNotKeepOutItsOwner(t *testing.T) {
+	for _, withCaptcha := range []bool{false, true} {
+		t.Run(fmt.Sprintf("captcha: %v", withCaptcha), func(t *testing.T) {
+			l := doorLab(t, false, func(l *lab, d *door.Door) {
+				withPasswords(l, d)
+				d.Known = &door.LocalKnown{}
+				d.Proxies, _ = door.ParseProxies("127.0.0.0/8", "::1")
+				d.Guesses = door.NewLocal(door.Rate{N: 2, Per: time.Hour}, 100)
+				d.Names = door.NewLocal(door.Rate{N: 2, Per: time.Hour}, 100)
+				if withCaptcha {
+					d.Captcha = &door.Captcha{When: door.Auto, Above: 1000, Keys: d.Sessions.Keys, Once: &door.LocalOnce{}, TTL: time.Minute}
+				}
+			})
+			from := func(address, user, password, more string) (int, string) {
+				t.Helper()
+				status, _, body := l.call("POST", "/api/login", fmt.Sprintf(`{"user":%q,"password":%q%s}`, user, password, more), "X-Forwarded-For: "+address)
+				if status == 200 {
+					return status, ""
+				}
+				return status, code(t, body)
+			}
+			want := func(address, user, password, more string, status int, code string) {
+				t.Helper()
+				if got, said := from(address, user, password, more); got != status || said != code {
+					t.Errorf("%s from %s with %q: got %d %s, want %d %s", user, address, password, got, said, status, code)
+				}
+			}
+			if status, _, body := l.enter("/api/register", "alice", "correct horse", "X-Forwarded-For: 203.0.113.1"); status != 201 {
+				t.Fatalf("got %d %s", status, body)
+			}
+			for _, user := range []string{"alice", "nobody"} {
+				want("203.0.113.2", user, "wrong horse", "", 401, "wrong_login")
+				want("203.0.113.3", user, "wrong horse", "", 401, "wrong_login")
+			}
+			refusal, status := "rate_limited", 429
+			if withCaptcha {
+				refusal, status = "captcha_required", 403
+			}
+			want("203.0.113.4", "alice", "wrong horse", "", status, refusal)
+			want("203.0.113.4", "alice", "correct horse", "", status, refusal) // nobody learns that it is
+			want("203.0.113.5", "nobody", "correct horse", "", status, refusal)
+			want("203.0.113.1", "alice", "correct horse", "", 200, "")
+			want("203.0.113.1", "alice", "wrong horse", "", 401, "wrong_login")
+			want("203.0.113.1", "alice", "correct horse", "", 429, "rate_limited") // so is who comes from there
+			ask := func(user string) (status int, ticket, answer string) {
+				status, _, body := l.call("GET", "/api/login/captcha?form=text&user="+user, "")
+				if status != 200 {
+					return status, "", ""
+				}
+				var a, b int
+				if _, err := fmt.Sscanf(field(t, body, "question"), "%d + %d", &a, &b); err != nil {
+					t.Fatalf("got %s, want a sum: %v", body, err)
+				}
+				return status, field(t, body, "ticket"), fmt.Sprint(a + b)
+			}
+			if !withCaptcha {
+				if status, _, _ := ask("alice"); status != 404 {
+					t.Errorf("got %d for a captcha where there is none, want 404", status)
+				}
+				return
+			}
+			solved := func(user, off string) string {
+				_, ticket, answer := ask(user)
+				return fmt.Sprintf(`,"ticket":%q,"answer":%q`, ticket, answer+off)
+			}
+			want("203.0.113.6", "alice", "correct horse", solved("alice", "0"), 403, "captcha_wrong")
+			want("203.0.113.6", "alice", "correct horse", solved("nobody", ""), 403, "captcha_wrong")
+			want("203.0.113.7", "alice", "wrong horse", solved("alice", ""), 401, "wrong_login")
+			want("203.0.113.7", "alice", "correct horse", solved("alice", ""), 200, "")
+			want("203.0.113.7", "alice", "correct horse", solved("alice", ""), 429, "rate_limited")
+			if status, _, _ := ask("a%20b"); status != 400 {
+				t.Errorf("got %d for a name that is none, want 400", status)
+			}
+		})
 	}
 }
 

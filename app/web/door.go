@@ -25,6 +25,7 @@ func (s *Server) publicRoutes(api fiber.Router) {
 func (s *Server) doorRoutes(api fiber.Router) {
 	api.Post("/register", s.register)
 	api.Post("/login", s.login)
+	api.Get("/login/captcha", s.loginCaptcha)
 	api.Get("/session", s.session)
 	api.Get("/vouchers/:id/captcha", s.captcha)
 	api.Get("/vouchers/:id/path", s.path)
@@ -139,6 +140,11 @@ func (s *Server) captcha(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	return s.riddle(c, user, id)
+}
+
+// riddle asks somebody a riddle, about a voucher or 0: about logging in.
+func (s *Server) riddle(c *fiber.Ctx, user string, about sale.ID) error {
 	if s.o.Door.Captcha == nil {
 		return sale.NotFound("there is no captcha here")
 	}
@@ -146,7 +152,7 @@ func (s *Server) captcha(c *fiber.Ctx) error {
 	if form != "picture" && form != "text" {
 		return failure(fiber.StatusBadRequest, "invalid", "form must be picture or text")
 	}
-	r, err := s.o.Door.Captcha.Ask(user, id, form == "text")
+	r, err := s.o.Door.Captcha.Ask(user, about, form == "text")
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ $("door-form").addEventListener("submit", async e => {
   $("door-answer").textContent = "";
   $("door-go").disabled = true;
   try {
-    const a = await call("POST", registering ? "/api/register" : "/api/login", passwords ? { user, password } : { user });
+    const a = await comeIn(registering ? "/api/register" : "/api/login", passwords ? { user, password } : { user });
     enter(a.token, a.user);
     $("password").value = "";
     $("door").close("in");
@@ -67,6 +67,21 @@ $("door-form").addEventListener("submit", async e => {
   }
 });
 
+// comeIn asks for a token. Where others used up the tries of that name there is a
+// riddle before.
+async function comeIn(path, body) {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await call("POST", path, body);
+    } catch (e) {
+      if (!["captcha_required", "captcha_wrong"].includes(e.code) || tries > 9) throw e;
+      const solved = await riddleAt("/api/login/captcha?user=" + encodeURIComponent(body.user) + "&form=", e.code === "captcha_wrong");
+      if (!solved) throw e;
+      body = { ...body, ...solved };
+    }
+  }
+}
+
 // openDoor reports whether somebody came in.
 export async function openDoor(why = "") {
   showDoor(why);
@@ -79,7 +94,7 @@ let riddle = null; // what is asked at the moment
 
 async function showRiddle(words, again) {
   riddle = { ...riddle, words };
-  const r = await call("GET", `/api/vouchers/${riddle.voucher}/captcha?form=${words ? "text" : "picture"}`);
+  const r = await call("GET", riddle.path + (words ? "text" : "picture"));
   riddle.ticket = r.ticket;
   $("riddle-image").hidden = words;
   if (!words) $("riddle-image").src = r.image;
@@ -100,8 +115,10 @@ $("riddle-form").addEventListener("submit", e => {
 });
 
 // askRiddle returns the ticket with an answer, or null.
-export async function askRiddle(voucher, again) {
-  riddle = { voucher, words: riddle?.words || false };
+export const askRiddle = (voucher, again) => riddleAt(`/api/vouchers/${voucher}/captcha?form=`, again);
+
+async function riddleAt(path, again) {
+  riddle = { path, words: riddle?.words || false };
   await showRiddle(riddle.words, again);
   const answer = ask($("riddle"));
   $("riddle-answer").focus();
