@@ -53,6 +53,9 @@ func (s *service) announce(w io.Writer) {
 	if s.f.Role != roleWorker {
 		fmt.Fprintf(w, "operator's console: http://%s/operator\n", s.listener.Addr())
 	}
+	if s.opsListener != nil {
+		fmt.Fprintf(w, "metrics and probes: http://%s\n", s.opsListener.Addr())
+	}
 	if s.f.OperatorToken == "" {
 		fmt.Fprintf(w, "operator token: %s\n", s.operatorToken)
 	}

@@ -61,7 +61,7 @@ type lab struct {
 // newLab runs the workers with the flags of this process, but for what two of
 // them must not share.
 func newLab(f *flags, stderr io.Writer, log *slog.Logger) *lab {
-	args := append(append([]string{}, f.args...), "--lab=false", "--lab-worker", "--role=worker", "--listen=127.0.0.1:0", "--worker-id=-1", "--instance=")
+	args := append(append([]string{}, f.args...), "--lab=false", "--lab-worker", "--role=worker", "--listen=127.0.0.1:0", "--ops-listen=", "--worker-id=-1", "--instance=")
 	return &lab{args: args, stderr: stderr, log: log, running: map[int]*os.Process{}}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ type operations struct {
 	Role        string     `enum:"all,web,worker" default:"all" placeholder:"ROLE" help:"What this instance does: web (take clicks), worker (decide orders; it serves only /healthz, /readyz and /metrics) or all."`
 	Migrate     string     `enum:"auto,off" default:"auto" placeholder:"WHEN" help:"Whether to bring the database's schema up to date at the start; off refuses to start before seckill migrate has."`
 	Instance    string     `placeholder:"NAME" help:"Name of this instance in logs and traces. Default: the host's name and the process's number."`
+	OpsListen   string     `placeholder:"HOST:PORT" help:"Another address, for /metrics, /healthz and /readyz without credentials: one that buyers cannot reach. At --listen, /metrics is for operators and programs of this machine."`
 	LogFormat   string     `enum:"auto,text,json" default:"auto" placeholder:"FORMAT" help:"text, json, or auto: text on a terminal, otherwise json."`
 	LogLevel    string     `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"The least that is logged; debug has each step of each order."`
 	Trace       string     `default:"off" placeholder:"WHERE" help:"Where OpenTelemetry spans go: off, stdout or the end of a file, one JSON object per line, or a collector that takes OTLP over HTTP, such as http://127.0.0.1:4318; its headers are those of OTEL_EXPORTER_OTLP_HEADERS."`
@@ -48,6 +50,9 @@ func (o *operations) validate(queue, redis string) error {
 		return fmt.Errorf("--trace-ratio=%v: want 0 to 1", o.TraceRatio)
 	case o.Role != roleAll && inProcess(queue):
 		return fmt.Errorf("--role=%s: the memory queue lives in one process, so that process must do all; choose a queue that is shared, such as --queue redis-streams", o.Role)
+	}
+	if _, _, err := net.SplitHostPort(o.OpsListen); o.OpsListen != "" && err != nil {
+		return fmt.Errorf("--ops-listen=%q: want HOST:PORT, such as 127.0.0.1:9091", o.OpsListen)
 	}
 	if err := trace.Check(o.Trace); err != nil {
 		return fmt.Errorf("--trace: %w", err)

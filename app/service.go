@@ -30,6 +30,7 @@ const (
 	publishTimeout = 2 * time.Second
 	drainWait      = 10 * time.Second
 	httpStop       = 10 * time.Second
+	opsStop        = time.Second
 	workerStop     = 10 * time.Second
 )
 
@@ -38,16 +39,17 @@ type service struct {
 	f   *flags
 	log *slog.Logger
 
-	listener  net.Listener
-	store     *store.Store
-	lease     *sale.Lease
-	gate      sale.Gate
-	queue     queue.Queue
-	queueURL  string           // of queue
-	inScript  bool             // the gate queues what it admits
-	backlog   queue.Backlogger // nil: the queue cannot tell
-	publisher queue.Publisher
-	consumer  queue.Consumer // nil: this instance decides no orders
+	listener    net.Listener
+	opsListener net.Listener // nil: there is none
+	store       *store.Store
+	lease       *sale.Lease
+	gate        sale.Gate
+	queue       queue.Queue
+	queueURL    string           // of queue
+	inScript    bool             // the gate queues what it admits
+	backlog     queue.Backlogger // nil: the queue cannot tell
+	publisher   queue.Publisher
+	consumer    queue.Consumer // nil: this instance decides no orders
 
 	results *sale.Results
 	signals *signals
@@ -103,6 +105,11 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 	// Before the rest, because a port that is taken most often means that we run already.
 	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen); err != nil {
 		return nil, fmt.Errorf("cannot serve on %s: %w", f.Listen, err)
+	}
+	if f.OpsListen != "" {
+		if s.opsListener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", f.OpsListen); err != nil {
+			return nil, fmt.Errorf("cannot serve metrics on %s: %w", f.OpsListen, err)
+		}
 	}
 	if s.queue, err = backends.Open(ctx, s.queueURL); err != nil {
 		return nil, awayQueue(err, name)
@@ -267,13 +274,19 @@ func (s *service) wire() error {
 	if s.backlog != nil {
 		ready["queue"] = func(ctx context.Context) error { _, err := s.backlog.Backlog(ctx); return err }
 	}
+	var spared []string
+	if f.Role != roleWorker && f.Mode != modeSync {
+		// Clicks are admitted and queued without it, and confirmed later: an instance
+		// that takes them must not be dropped together with all the others.
+		spared = []string{"database"}
+	}
 	front := &sale.Service{IDs: ids, Gate: s.gate, Store: s.store, Life: s.store, Letters: s.store, Mine: s.store, Board: s.board, Starter: s.starter, Outbox: outbox, Results: s.results, Loader: s.loader, Observer: metrics, Log: s.log, Tracer: s.tracer}
 	front.Seller = s.seller(front)
 	front.Tallies = s.tallies
 	s.pulse = s.newPulse(ready)
 	s.web = web.New(web.Options{
 		Service: front,
-		Door:    d, OperatorToken: s.operatorToken, TrustUserHeader: f.TrustUserHeader, Metrics: metrics, Reconcile: s.reconcile, Ready: ready, Unavailable: store.Transient, Log: s.log,
+		Door:    d, OperatorToken: s.operatorToken, TrustUserHeader: f.TrustUserHeader, Metrics: metrics, Reconcile: s.reconcile, Ready: ready, Spared: spared, Unavailable: store.Transient, Log: s.log,
 		Tracer: s.tracer, Streams: f.Streams, HealthOnly: f.Role == roleWorker, Console: s.console(), Kill: s.killer(),
 	})
 	return nil
@@ -354,7 +367,7 @@ func (s *service) serve(ctx context.Context) error {
 	}
 	working, stopWorker := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorker()
-	failed := make(chan error, 4) // one for each that may end by itself
+	failed := make(chan error, 5) // one for each that may end by itself
 	wg.Go(func() {
 		if err := s.lease.Run(background, func(err error) { s.log.Warn("lease", "error", err) }); err != nil {
 			failed <- err
@@ -382,6 +395,13 @@ func (s *service) serve(ctx context.Context) error {
 			failed <- fmt.Errorf("serve: %w", err)
 		}
 	})
+	if s.opsListener != nil {
+		wg.Go(func() {
+			if err := s.web.ServeOps(s.opsListener); err != nil {
+				failed <- fmt.Errorf("serve metrics: %w", err)
+			}
+		})
+	}
 
 	var cause error
 	select {
@@ -396,6 +416,9 @@ func (s *service) serve(ctx context.Context) error {
 	s.finishOwn(background, worked)
 	stopWorker()
 	<-worked
+	if err := s.web.StopOps(opsStop); err != nil {
+		s.log.Warn("a look at the metrics was cut off", "error", err)
+	}
 	return cause
 }
 
@@ -447,6 +470,9 @@ func (s *service) close() {
 	}
 	if s.listener != nil {
 		_ = s.listener.Close() // the server has closed it already, if it ran
+	}
+	if s.opsListener != nil {
+		_ = s.opsListener.Close()
 	}
 	note(s.tracer.Close())
 	if errs != nil {

@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	recovery "github.com/gofiber/fiber/v2/middleware/recover"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"queuelab/app/console"
 	"queuelab/app/door"
@@ -49,6 +47,9 @@ type Options struct {
 	Reconcile       *reconcile.Reconciler // nil: off
 	// Ready are the parts that must answer for /readyz, by name.
 	Ready map[string]func(context.Context) error
+	// Spared are those of them without which clicks are taken for a while: while one
+	// is away the instance is degraded, and ready.
+	Spared []string
 	// Unavailable tells an error of something that is away from one of ours.
 	Unavailable func(error) bool
 	Log         *slog.Logger
@@ -65,9 +66,14 @@ type Server struct {
 	stopping atomic.Bool
 	mu       sync.Mutex
 	ln       *silent
-	busy     loop.Seldom
-	shelf    shelf
-	streams  *streams
+	outages  map[string]*loop.Outage // of the parts, by name
+
+	ops        *fiber.App // nil: ServeOps was not called
+	opsStopped bool
+
+	busy    loop.Seldom
+	shelf   shelf
+	streams *streams
 }
 
 // New makes a Server; Serve starts it.
@@ -94,9 +100,7 @@ func New(o Options) *Server {
 		s.app.Use(traced(o.Tracer))
 	}
 	s.app.Use(s.o.Metrics.measure, guarded())
-	s.app.Get("/healthz", func(c *fiber.Ctx) error { return c.JSON(fiber.Map{"status": "ok"}) })
-	s.app.Get("/readyz", s.ready)
-	s.app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(o.Metrics.Registry, promhttp.HandlerOpts{})))
+	s.opsRoutes(s.app, true)
 	if o.HealthOnly {
 		if o.Reconcile != nil {
 			o.Metrics.Registry.MustRegister(driftCollector{o.Reconcile})
@@ -156,34 +160,4 @@ func (s *Server) Stop(timeout time.Duration) error {
 		return err
 	}
 	return nil
-}
-
-// ready asks every part at once; the answer names those that fail.
-func (s *Server) ready(c *fiber.Ctx) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	type result struct {
-		name string
-		err  error
-	}
-	results := make(chan result, len(s.o.Ready))
-	for name, check := range s.o.Ready {
-		go func() { results <- result{name, check(ctx)} }()
-	}
-	status := fiber.StatusOK
-	parts := map[string]string{}
-	for range s.o.Ready {
-		r := <-results
-		parts[r.name] = "ok"
-		if r.err != nil {
-			// The cause may hold addresses; it is for the log.
-			s.o.Log.Warn("not ready", "part", r.name, "error", r.err)
-			parts[r.name] = "failed"
-			status = fiber.StatusServiceUnavailable
-		}
-	}
-	if s.stopping.Load() {
-		status, parts["service"] = fiber.StatusServiceUnavailable, "stopping"
-	}
-	return c.Status(status).JSON(parts)
 }
