@@ -80,7 +80,7 @@ func TestKubernetesManifestsStartWhatThereIs(t *testing.T) {
 		t.Fatal("got no configuration file")
 	}
 	sample := map[string]string{"SECKILL_DB": "postgres://u:p@h/x", "SECKILL_REDIS": "redis://h:6379/0", "SECKILL_QUEUE": "redis+streams://h/0?queue=q",
-		"SECKILL_TOKEN_KEY": strings.Repeat("k", 32), "SECKILL_OPERATOR_TOKEN": "o", "SECKILL_INSTANCE": "pod"}
+		"SECKILL_TOKEN_KEY": strings.Repeat("k", 32), "SECKILL_OPERATOR_TOKEN": strings.Repeat("o", 16), "SECKILL_INSTANCE": "pod"}
 	var roles []string
 	probes := map[string]bool{}
 	for _, m := range ms {

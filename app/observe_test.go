@@ -22,7 +22,8 @@ func exposed(t *testing.T, base string) map[string][]string {
 	}
 	series := regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{.*\})? `)
 	label := regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="`)
-	got := map[string][]string{"up": {"job", "instance"}} // Prometheus' own
+	// Prometheus' own, and the label of the pods where their annotations are scraped.
+	got := map[string][]string{"up": {"job", "instance", "app_kubernetes_io_name"}}
 	for line := range strings.Lines(string(b)) {
 		m := series.FindStringSubmatch(line)
 		if m == nil {

@@ -87,6 +87,9 @@ func (m *manifests) check() []string {
 			m.problem("%s does not select its own pods", d.Name)
 		}
 		m.pod(d.Name, d.Spec.Template.Spec, true)
+		if port := d.Spec.Template.Annotations["prometheus.io/port"]; !hasNamed(d.Spec.Template.Spec, "ops", port) {
+			m.problem("%s has its metrics at port %q, want its port ops", d.Name, port)
+		}
 		if !slices.ContainsFunc(m.budgets, func(b *policyv1.PodDisruptionBudget) bool { return m.selects(b.Spec.Selector, d) }) {
 			m.problem("%s has no disruption budget", d.Name)
 		}
@@ -133,6 +136,9 @@ func (m *manifests) service(s *corev1.Service) {
 		}
 		found++
 		for _, p := range s.Spec.Ports {
+			if p.TargetPort.StrVal == "ops" || p.TargetPort.IntVal == 9091 {
+				m.problem("service %s leads to the metrics", s.Name)
+			}
 			if !hasPort(d.Spec.Template.Spec, p.TargetPort) {
 				m.problem("service %s sends to port %s, which %s does not have", s.Name, p.TargetPort.String(), d.Name)
 			}
@@ -154,10 +160,21 @@ func hasPort(p corev1.PodSpec, want intstr.IntOrString) bool {
 	return false
 }
 
+func hasNamed(p corev1.PodSpec, name, number string) bool {
+	return slices.ContainsFunc(p.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool {
+			return port.Name == name && fmt.Sprint(port.ContainerPort) == number
+		})
+	})
+}
+
 func (m *manifests) pod(owner string, p corev1.PodSpec, serves bool) {
 	sec := p.SecurityContext
 	if sec == nil || sec.RunAsNonRoot == nil || !*sec.RunAsNonRoot || sec.RunAsUser == nil || *sec.RunAsUser == 0 || sec.SeccompProfile == nil {
 		m.problem("%s may run as root, or with every system call", owner)
+	}
+	if p.EnableServiceLinks == nil || *p.EnableServiceLinks {
+		m.problem("%s gets a variable for each service of its namespace", owner)
 	}
 	if p.AutomountServiceAccountToken == nil || *p.AutomountServiceAccountToken {
 		m.problem("%s gets a token of the cluster's API", owner)
@@ -258,6 +275,9 @@ func TestAWrongManifestIsFound(t *testing.T) {
 		{"a service of nobody", "selector: {app.kubernetes.io/name: seckill,", "selector: {app.kubernetes.io/name: shop,", "selects 0"},
 		{"a port that is not there", "targetPort: http", "targetPort: web", "sends to port"},
 		{"a probe of another port", "httpGet: {path: /readyz, port: http}", "httpGet: {path: /readyz, port: 80}", "probe"},
+		{"metrics at the port of the sale", "prometheus.io/port: \"9091\"", "prometheus.io/port: \"8080\"", "want its port ops"},
+		{"metrics for everybody", "targetPort: http", "targetPort: ops", "leads to the metrics"},
+		{"variables of others", "enableServiceLinks: false", "enableServiceLinks: true", "variable for each service"},
 		{"root", "runAsUser: 65532", "runAsUser: 0", "root"},
 		{"an image that can be written", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "write"},
 		{"an image of today", "image: seckill:1.0.0", "image: seckill:latest", "version"},
