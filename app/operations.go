@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"queuelab/app/trace"
+	"queuelab/app/trace/export"
 )
 
 // What an instance does; see operations.Role.
@@ -54,7 +55,7 @@ func (o *operations) validate(queue, redis string) error {
 	if _, _, err := net.SplitHostPort(o.OpsListen); o.OpsListen != "" && err != nil {
 		return fmt.Errorf("--ops-listen=%q: want HOST:PORT, such as 127.0.0.1:9091", o.OpsListen)
 	}
-	if err := trace.Check(o.Trace); err != nil {
+	if err := export.Check(o.Trace); err != nil {
 		return fmt.Errorf("--trace: %w", err)
 	}
 	return nil

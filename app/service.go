@@ -19,6 +19,7 @@ import (
 	"queuelab/app/sale"
 	"queuelab/app/store"
 	"queuelab/app/trace"
+	"queuelab/app/trace/export"
 	"queuelab/app/web"
 	"queuelab/app/worker"
 	"queuelab/backends"
@@ -99,7 +100,7 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 	if err := s.refuse(queueURLDangers(name)...); err != nil {
 		return nil, err
 	}
-	if s.tracer, err = trace.Open(f.operations.Trace, f.TraceRatio, f.instance(), stdout, s.log); err != nil {
+	if s.tracer, err = export.Open(f.operations.Trace, f.TraceRatio, f.instance(), stdout, s.log); err != nil {
 		return nil, err
 	}
 	// Before the rest, because a port that is taken most often means that we run already.

@@ -1,6 +1,5 @@
 // Package trace follows an order's way over HTTP, the gate, the queue and the
-// database as spans of OpenTelemetry, which are written as one JSON object per
-// line or sent to a collector.
+// database as spans of OpenTelemetry; export says where they go.
 //
 // A nil *Tracer is the one that is off: it makes nothing, and each call of it is
 // a comparison. So nobody who is traced needs to ask whether he is.
@@ -8,26 +7,11 @@ package trace
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"log/slog"
-	"os"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
 	otel "go.opentelemetry.io/otel/trace"
-)
-
-// Where spans go besides a collector's URL and a file of that name.
-const (
-	Off    = "off"
-	Stdout = "stdout"
 )
 
 // Kind is a span's place between two processes.
@@ -41,79 +25,22 @@ const (
 	Consumer = otel.SpanKindConsumer
 )
 
-// stopWait bounds how long the last spans may take to be written or sent.
-const stopWait = 3 * time.Second
-
 // Tracer makes spans until Close. Nil makes none.
 type Tracer struct {
-	provider  *sdk.TracerProvider
-	tracer    otel.Tracer
-	file      io.Closer  // nil: not ours
-	collector *collector // nil: none
+	tracer otel.Tracer
+	end    func() error
 }
 
-// Open writes the spans of that share of the traces, 0 to 1, to "stdout" or to
-// the end of a file, or sends them to the collector that takes OTLP over HTTP at
-// a URL; "off" or a share of 0 is nil. Whether a trace is sampled is decided
-// where it begins, and holds for all of it, in other instances as well. Nil does
-// not promise that a collector is there: log is told when it takes nothing.
-func Open(to string, share float64, instance string, stdout io.Writer, log *slog.Logger) (*Tracer, error) {
-	if to == Off || to == "" || share <= 0 {
-		return nil, nil
-	}
-	t := &Tracer{}
-	if isURL(to) {
-		c, err := openCollector(to, log)
-		if err != nil {
-			return nil, fmt.Errorf("the collector of traces: %w", err)
-		}
-		t.collector = c
-		t.use(c.processor(), share, instance)
-		return t, nil
-	}
-	w := stdout
-	if to != Stdout {
-		// It names who bought what.
-		f, err := os.OpenFile(to, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("the file of traces: %w", err)
-		}
-		t.file, w = f, f
-	}
-	exporter, err := stdouttrace.New(stdouttrace.WithWriter(w))
-	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
-	}
-	t.use(sdk.NewBatchSpanProcessor(exporter), share, instance)
-	return t, nil
-}
+// New makes a Tracer whose spans are t's; end, called by Close, brings the last of
+// them to where they go.
+func New(t otel.Tracer, end func() error) *Tracer { return &Tracer{t, end} }
 
-func (t *Tracer) use(p sdk.SpanProcessor, share float64, instance string) {
-	t.provider = sdk.NewTracerProvider(sdk.WithSpanProcessor(p),
-		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(share))),
-		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", "seckill"), attribute.String("service.instance.id", instance))))
-	t.tracer = t.provider.Tracer("queuelab/app")
-}
-
-// Close writes or sends what is not yet; it takes no longer than 3 s.
+// Close ends the tracer; see export.Open for how long it takes.
 func (t *Tracer) Close() error {
 	if t == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopWait)
-	defer cancel()
-	if t.collector != nil {
-		defer time.AfterFunc(giveUp, t.collector.interrupt).Stop()
-		defer t.collector.account()
-	}
-	err := t.provider.Shutdown(ctx)
-	if t.file != nil {
-		err = errors.Join(err, t.file.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("traces: %w", err)
-	}
-	return nil
+	return t.end()
 }
 
 // Span is a step that takes time. The zero value is one that nobody traces.

@@ -3,11 +3,8 @@ package trace
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,22 +20,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func recorded(t *testing.T, share float64) (*Tracer, *tracetest.InMemoryExporter) {
 	t.Helper()
 	kept := tracetest.NewInMemoryExporter()
-	tr := &Tracer{}
-	tr.use(sdk.NewSimpleSpanProcessor(kept), share, "test")
-	return tr, kept
+	p := sdk.NewTracerProvider(sdk.WithSyncer(kept), sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(share))))
+	return New(p.Tracer("test"), func() error { return p.Shutdown(context.Background()) }), kept
 }
 
 func TestATracerThatIsOffDoesNothing(t *testing.T) {
-	for _, to := range []string{Off, "", Stdout} {
-		share := 1.0
-		if to == Stdout {
-			share = 0
-		}
-		tr, err := Open(to, share, "test", nil, nil)
-		if tr != nil || err != nil {
-			t.Fatalf("%q: got %v, %v, want neither", to, tr, err)
-		}
-	}
 	var tr *Tracer
 	got := testing.AllocsPerRun(100, func() {
 		ctx, s := tr.Start(t.Context(), "x", Server)
@@ -108,38 +94,6 @@ func TestWhatIsNotSampledTakesNothingAlong(t *testing.T) {
 	s.End(nil)
 	if got := len(kept.GetSpans()); got != 0 || ID(ctx) != "" {
 		t.Errorf("got %d spans and id %q, want none", got, ID(ctx))
-	}
-}
-
-func TestSpansAreLinesOfAFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "traces.jsonl")
-	tr, err := Open(path, 1, "test", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, s := tr.Start(t.Context(), "request", Server, "order", "7")
-	var line bytes.Buffer
-	slog.New(Handler{slog.NewTextHandler(&line, nil)}).With("a", 1).InfoContext(ctx, "said")
-	s.End(nil)
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var span struct {
-		Name        string
-		SpanContext struct{ TraceID string }
-	}
-	if err := json.Unmarshal(b, &span); err != nil || span.Name != "request" || span.SpanContext.TraceID != ID(ctx) {
-		t.Errorf("got %s, %v, want the span request of trace %s", b, err, ID(ctx))
-	}
-	if want := "trace=" + ID(ctx); !strings.Contains(line.String(), want) {
-		t.Errorf("got log line %q, want %q in it", line.String(), want)
-	}
-	if _, err := Open(filepath.Join(path, "x"), 1, "test", nil, nil); err == nil {
-		t.Error("got no error for a file that cannot be")
 	}
 }
 

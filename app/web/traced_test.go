@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"queuelab/app/sale"
-	"queuelab/app/trace"
+	"queuelab/app/trace/export"
 )
 
 // What an operator has published again is a part of the operator's request.
@@ -21,7 +21,7 @@ func TestAReplayIsOneTraceWithItsPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "traces.jsonl")
-	tracer, err := trace.Open(path, 1, "me", io.Discard, slog.New(slog.DiscardHandler))
+	tracer, err := export.Open(path, 1, "me", io.Discard, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

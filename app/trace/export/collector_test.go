@@ -1,4 +1,4 @@
-package trace
+package export
 
 import (
 	"bytes"
@@ -19,6 +19,8 @@ import (
 	spans "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"queuelab/app/trace"
 )
 
 // collecting is a collector that keeps what it is sent, and answers as it is told to.
@@ -58,7 +60,7 @@ func (c *collecting) answer(status int) {
 	c.status = status
 }
 
-func openFor(t *testing.T, to string) (*Tracer, *bytes.Buffer) {
+func openFor(t *testing.T, to string) (*trace.Tracer, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	tr, err := Open(to, 1, "one", nil, slog.New(slog.NewTextHandler(&log, nil)))
@@ -73,8 +75,8 @@ func TestACollectorGetsEverySpan(t *testing.T) {
 	c := collect(t)
 	tr, log := openFor(t, c.URL)
 	before := time.Now()
-	ctx, parent := tr.Start(t.Context(), "request", Server, "order", "7")
-	_, child := tr.Within(ctx, "publish", Producer)
+	ctx, parent := tr.Start(t.Context(), "request", trace.Server, "order", "7")
+	_, child := tr.Within(ctx, "publish", trace.Producer)
 	child.End(errors.New("no"))
 	parent.End(nil)
 	if err := tr.Close(); err != nil || log.Len() > 0 {
@@ -94,8 +96,8 @@ func TestACollectorGetsEverySpan(t *testing.T) {
 		t.Errorf("got resource %v, want the service and its instance", resource)
 	}
 	publish, request := c.got[0].ScopeSpans[0].Spans[0], c.got[0].ScopeSpans[0].Spans[1]
-	if got := hex.EncodeToString(publish.TraceId); got != ID(ctx) || hex.EncodeToString(request.TraceId) != got {
-		t.Errorf("got traces %s and %x, want %s", got, request.TraceId, ID(ctx))
+	if got := hex.EncodeToString(publish.TraceId); got != trace.ID(ctx) || hex.EncodeToString(request.TraceId) != got {
+		t.Errorf("got traces %s and %x, want %s", got, request.TraceId, trace.ID(ctx))
 	}
 	if !bytes.Equal(publish.ParentSpanId, request.SpanId) || len(request.SpanId) != 8 || len(request.ParentSpanId) > 0 {
 		t.Errorf("got %v beneath %v, want the publish beneath the request", publish, request)
@@ -118,7 +120,7 @@ func TestACollectorGetsEverySpan(t *testing.T) {
 func TestACollectorsURLMayHaveAPasswordAndAPath(t *testing.T) {
 	c := collect(t)
 	tr, _ := openFor(t, strings.Replace(c.URL, "//", "//ann:se%3Acret@", 1)+"/otlp/v1/traces")
-	_, s := tr.Start(t.Context(), "request", Server)
+	_, s := tr.Start(t.Context(), "request", trace.Server)
 	s.End(nil)
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)
@@ -131,13 +133,19 @@ func TestACollectorsURLMayHaveAPasswordAndAPath(t *testing.T) {
 
 func TestACollectorThatRefusesIsToldOnce(t *testing.T) {
 	c := collect(t)
-	tr, log := openFor(t, c.URL)
+	var log bytes.Buffer
+	cl, err := openCollector(c.URL, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := &sink{collector: cl}
+	tr := kept.tracer(cl.processor(), 1, "one")
 	send := func(status int) {
 		t.Helper()
 		c.answer(status)
-		_, s := tr.Start(t.Context(), "request", Server)
+		_, s := tr.Start(t.Context(), "request", trace.Server)
 		s.End(nil)
-		if err := tr.provider.ForceFlush(t.Context()); err != nil {
+		if err := kept.provider.ForceFlush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +158,7 @@ func TestACollectorThatRefusesIsToldOnce(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	for i, want := range []string{"does not take spans", "takes spans again", "spans=5 unconfirmed=3"} {
 		if len(lines) != 3 || !strings.Contains(lines[i], want) || len(lines[i]) > 600 {
-			t.Fatalf("got %s, want three short lines, %q in number %d", log, want, i+1)
+			t.Fatalf("got %s, want three short lines, %q in number %d", &log, want, i+1)
 		}
 	}
 }
@@ -181,11 +189,10 @@ func TestNobodyWaitsForACollectorThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		c := &collector{SpanExporter: deaf{make(chan struct{})}, log: slog.New(slog.NewTextHandler(&log, nil))}
-		tr := &Tracer{collector: c}
-		tr.use(c.processor(), 1, "one")
+		tr := (&sink{collector: c}).tracer(c.processor(), 1, "one")
 		before := time.Now()
 		for range many {
-			_, s := tr.Start(t.Context(), "request", Server)
+			_, s := tr.Start(t.Context(), "request", trace.Server)
 			s.End(nil)
 		}
 		if waited := time.Since(before); waited > 0 {
