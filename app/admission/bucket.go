@@ -58,7 +58,7 @@ func (g *Redis) keys(b bucket) []string {
 }
 
 // countsMost bounds the vouchers whose number of buckets is remembered.
-const countsMost = 10_000
+const countsMost = 100_000
 
 // counts remembers how many buckets vouchers have, which never changes. The zero
 // value is ready.

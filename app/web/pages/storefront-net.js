@@ -48,6 +48,13 @@ export async function call(method, path, body, headers = {}) {
   return r.json();
 }
 
+// page reads a part of a list, and where the next one is; "": there is none.
+export async function page(path) {
+  const r = await fetch(path, { headers: withToken({}), signal: AbortSignal.timeout(40_000) });
+  if (!r.ok) throw await refusal(r);
+  return { list: await r.json(), next: /<([^>]*)>; rel="next"/.exec(r.headers.get("Link") || "")?.[1] || "" };
+}
+
 // stream calls on(event, data) for each server-sent event until the last one, and
 // returns why it ended.
 export async function stream(path, signal, on) {

@@ -1,5 +1,5 @@
 // The storefront: what is on sale, buying it, and what became of it.
-import { call, leave, now, pause, Refusal, secret, session, setClock, stream } from "./storefront-net.js";
+import { call, leave, now, page, pause, Refusal, secret, session, setClock, stream } from "./storefront-net.js";
 import { choose, clock, count, current, knows, moment, money, span, text } from "./storefront-text.js";
 import { askRiddle, openDoor, sure } from "./storefront-ask.js";
 import { remembered, remember, forgetOrder } from "./storefront-memory.js";
@@ -169,9 +169,20 @@ function say(c) {
 
 const why = reason => knows("why_" + reason) ? text("why_" + reason) : reason.replaceAll("_", " ");
 
+// offers are all that is not over, and what of the rest is on the same pages.
+async function offers() {
+  const vs = [];
+  for (let path = "/api/vouchers"; path && vs.length < 1000; ) {
+    const { list, next } = await page(path);
+    vs.push(...list);
+    path = list.length && Date.parse(list.at(-1).endTime) > now() ? next : "";
+  }
+  return vs;
+}
+
 async function refresh() {
   try {
-    const vs = await call("GET", "/api/vouchers");
+    const vs = await offers();
     away = false;
     const known = cards.size;
     for (const v of vs) {
