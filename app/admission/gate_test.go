@@ -85,6 +85,31 @@ func eventually(t *testing.T, what string, yes func() bool) {
 }
 
 var gateCases = map[string]func(*testing.T, sale.Gate){
+	"many orders are found at once, each with its voucher": func(t *testing.T, g sale.Gate) {
+		want := map[sale.ID]sale.Reservation{}
+		asked := []sale.ID{700} // never was
+		var vouchers []sale.ID
+		for i := range sale.ID(300) { // more than one round trip brings
+			v := open(2, nil)
+			vouchers = append(vouchers, v.ID)
+			if i%100 != 0 {
+				continue
+			}
+			load(t, g, v)
+			for _, r := range []sale.Reservation{reservation(v, 800+i, "u"), reservation(v, 801+i, "w")} {
+				admit(t, g, r, sale.Admitted, r.OrderID)
+				asked = append(asked, r.OrderID)
+				want[r.OrderID] = r
+			}
+		}
+		got, err := g.FindAll(t.Context(), asked, vouchers...)
+		if d := cmp.Diff(want, got); d != "" || err != nil {
+			t.Errorf("got %v (-want +got):\n%s", err, d)
+		}
+		if got, err := g.FindAll(t.Context(), nil, vouchers...); len(got) != 0 || err != nil {
+			t.Errorf("got %v, %v for no orders", got, err)
+		}
+	},
 	"a voucher that is not loaded sells nothing": func(t *testing.T, g sale.Gate) {
 		v := open(1, nil)
 		r := reservation(v, 1, "u")
