@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"queuelab/app/store"
 	"queuelab/queue"
@@ -56,9 +58,6 @@ func (s *service) announce(w io.Writer) {
 	if s.opsListener != nil {
 		fmt.Fprintf(w, "metrics and probes: http://%s\n", s.opsListener.Addr())
 	}
-	if s.f.OperatorToken == "" {
-		fmt.Fprintf(w, "operator token: %s\n", s.operatorToken)
-	}
 	if s.f.Redis != "" && s.f.TokenKey == "" {
 		fmt.Fprintln(w, "careful: tokens end with this process, and other instances do not know them: use --token-key")
 	}
@@ -68,4 +67,26 @@ func (s *service) announce(w io.Writer) {
 	if s.f.TrustUserHeader {
 		fmt.Fprintln(w, "careful: X-User-ID is believed (--trust-user-header)")
 	}
+}
+
+// tellToken tells a made-up operator token to the person who reads w; where
+// programs collect what is written there, it is in a file that only its owner reads.
+func (s *service) tellToken(w io.Writer) error {
+	if s.f.OperatorToken != "" || s.f.Role == roleWorker {
+		return nil // known, or of no use: a worker has nothing for operators
+	}
+	if s.f.forPeople(w) {
+		_, err := fmt.Fprintf(w, "operator token: %s\n", s.operatorToken)
+		return err
+	}
+	f, err := os.CreateTemp("", "seckill-operator-token-")
+	if err == nil {
+		_, err = fmt.Fprintln(f, s.operatorToken)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("the operator token that was made up can be written nowhere: give one with --operator-token: %w", err)
+	}
+	s.log.Info("an operator token was made up", "file", f.Name())
+	return nil
 }

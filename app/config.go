@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -74,9 +75,18 @@ func fromEnv(f *kong.Flag) (name string, set bool) {
 // readConfig reads NAME: VALUE, and a list as its items. The values are as they
 // stand there, so that each flag reads its own as from the command line.
 func readConfig(b []byte, flags []*kong.Flag) (map[string]string, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(b, &doc); err != nil {
+	var doc, more yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	err := d.Decode(&doc)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
+	}
+	if err == nil {
+		if err = d.Decode(&more); err == nil {
+			return nil, fmt.Errorf("line %d: a second document: want all in one, without ---", more.Line)
+		} else if !errors.Is(err, io.EOF) {
+			return nil, err
+		}
 	}
 	values := map[string]string{}
 	if doc.Kind == 0 {
@@ -160,7 +170,7 @@ func distance(a, b string) int {
 }
 
 // printConfig writes what the service would run with, as a file for --config,
-// and where each value is from. Secrets are left out.
+// and where each value is from. What has a secret in it is a comment, without it.
 func printConfig(w io.Writer, ctx *kong.Context) error {
 	given := map[*kong.Flag]string{}
 	for _, p := range ctx.Path {
@@ -183,12 +193,43 @@ func printConfig(w io.Writer, ctx *kong.Context) error {
 		if err != nil {
 			return fmt.Errorf("print the configuration: %s: %w", f.Name, err)
 		}
-		text := strings.TrimSpace(string(value))
-		if _, err := fmt.Fprintf(w, "%s: %s  # %s\n", f.Name, text, from); err != nil {
+		text, mark := strings.TrimSpace(string(value)), ""
+		if strings.Contains(text, leftOut) {
+			mark = "# "
+		}
+		if _, err := fmt.Fprintf(w, "%s%s: %s  # %s\n", mark, f.Name, text, from); err != nil {
 			return fmt.Errorf("print the configuration: %w", err)
 		}
 	}
 	return nil
+}
+
+// leftOut stands where a secret was.
+const leftOut = "xxxxx"
+
+// checkLeftOut refuses what --print-config shows instead of a secret: as a token it
+// would let in whoever has seen that.
+func checkLeftOut(flags []*kong.Flag) error {
+	for _, f := range flags {
+		for _, v := range texts(f) {
+			if secret(f) && v == leftOut || strings.Contains(v, ":"+leftOut+"@") || strings.Contains(v, "password="+leftOut) {
+				return fmt.Errorf("--%s has %s where --print-config left a secret out: give the secret", f.Name, leftOut)
+			}
+		}
+	}
+	return nil
+}
+
+// texts are a flag's values as texts.
+func texts(f *kong.Flag) []string {
+	if f.Target.Kind() != reflect.Slice {
+		return []string{fmt.Sprint(f.Target.Interface())}
+	}
+	items := make([]string, f.Target.Len())
+	for i := range items {
+		items[i] = fmt.Sprint(f.Target.Index(i))
+	}
+	return items
 }
 
 // secret reports whether a flag's value is for nobody to see.
@@ -203,9 +244,9 @@ func secret(f *kong.Flag) bool {
 // shown is a flag's value as it may be shown.
 func shown(f *kong.Flag) any {
 	if f.Target.Kind() == reflect.Slice {
-		items := make([]string, f.Target.Len())
-		for i := range items {
-			items[i] = shownText(f, fmt.Sprint(f.Target.Index(i)))
+		items := texts(f)
+		for i, v := range items {
+			items[i] = shownText(f, v)
 		}
 		return flow(items)
 	}
@@ -223,7 +264,7 @@ func shownText(f *kong.Flag, v string) string {
 	case v == "":
 		return v
 	case secret(f):
-		return "xxxxx"
+		return leftOut
 	case strings.Contains(v, "://"), strings.ContainsAny(v, "@="):
 		return store.Redact(v)
 	}

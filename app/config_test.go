@@ -59,18 +59,112 @@ func TestWhatIsPrintedIsAConfigurationWithoutSecrets(t *testing.T) {
 	if err := run(t.Context(), append(args, "--print-config"), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(out.String(), word) || strings.Count(out.String(), "xxxxx") != 7 {
-		t.Errorf("got %s, want six secrets left out", out.String())
+	if strings.Contains(out.String(), word) || strings.Count(out.String(), leftOut) != 7 {
+		t.Errorf("got %s, want seven secrets left out", out.String())
 	}
-	var plain strings.Builder
 	for line := range strings.Lines(out.String()) {
-		if !strings.HasPrefix(line, "token-key") { // what is left out is too short
-			plain.WriteString(line)
+		if strings.Contains(line, leftOut) && !strings.HasPrefix(line, "# ") {
+			t.Errorf("got %q, want what is left out as a comment", line)
 		}
 	}
-	got := effective(t, "--config", write(t, plain.String()))
-	if want := "amqp://u:xxxxx@h/?queue=q  # file"; got["queue"] != want {
-		t.Errorf("got queue %q, want %q", got["queue"], want)
+	got := effective(t, "--config", write(t, out.String()))
+	for name, want := range map[string]string{"lanes": "4  # file", "operator-token": `""  # default`, "queue": `""  # default`} {
+		if got[name] != want {
+			t.Errorf("got %s %s, want %s", name, got[name], want)
+		}
+	}
+}
+
+// As a token, what stands for a secret would let in whoever has seen a printed
+// configuration.
+func TestWhatStandsForASecretIsNone(t *testing.T) {
+	for _, args := range [][]string{
+		{"--operator-token", leftOut}, {"--token-key-old", leftOut, "--token-key", strings.Repeat("k", 32)},
+		{"--db", "postgres://u:" + leftOut + "@h/x"}, {"--db", "postgres://h/x?user=u&password=" + leftOut}, {"--redis", "redis://:" + leftOut + "@h/0"},
+	} {
+		if err := run(t.Context(), append(args, "--print-config"), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), args[len(args)-2]) {
+			t.Errorf("%v: got %v, want it refused by the flag's name", args, err)
+		}
+	}
+	file := write(t, "operator-token: "+leftOut+"\n")
+	if err := run(t.Context(), []string{"--config", file}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "--operator-token") {
+		t.Errorf("got %v, want the file's refused too", err)
+	}
+}
+
+func TestAShortOperatorTokenIsForLabsOnly(t *testing.T) {
+	short, long := strings.Repeat("t", 15), strings.Repeat("t", 16)
+	for _, tc := range []struct {
+		args []string
+		ok   bool
+	}{
+		{[]string{"--operator-token", short}, false},
+		{[]string{"--operator-token", long}, true},
+		{[]string{"--operator-token", short, "--lab", "--redis", "redis://h/0", "--queue", "redis-streams"}, true},
+		{[]string{"--operator-token", short, "--lab", "--redis", "redis://h/0", "--queue", "redis-streams", "--listen", "0.0.0.0:1"}, false},
+	} {
+		if err := run(t.Context(), append(tc.args, "--print-config"), io.Discard, io.Discard); (err == nil) != tc.ok {
+			t.Errorf("%v: got %v, want it accepted: %v", tc.args, err, tc.ok)
+		}
+	}
+}
+
+func TestAVariableThatNobodyReadsIsRefused(t *testing.T) {
+	for _, tc := range []struct{ name, value, want string }{
+		{"SECKILL_LANS", "3", "did you mean SECKILL_LANES?"},
+		{"SECKILL_TOKENKEY", "3", "did you mean SECKILL_TOKEN_KEY?"},
+		{"SECKILL_PORT", "8080", "SECKILL_PORT"},
+		{"SECKILL_VERSION", "true", "SECKILL_VERSION"},
+		{"SECKILL_LANES", "3", ""},
+		{"SECKILL_CONFIG", "", ""},
+		{passwordEnv, "secret", ""},
+		{"SECKILL_PORT", "tcp://10.0.0.1:80", ""},
+		{"SECKILL_SERVICE_HOST", "10.0.0.1", ""},
+		{"SECKILL_SERVICE_PORT_HTTP", "80", ""},
+		{"SECKILL_PORT_80_TCP_ADDR", "10.0.0.1", ""},
+		{"SECKILL_WEB_SERVICE_PORT", "80", ""},
+	} {
+		t.Run(tc.name+"="+tc.value, func(t *testing.T) {
+			t.Setenv(tc.name, tc.value)
+			err := run(t.Context(), []string{"--print-config"}, io.Discard, io.Discard)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAMadeUpTokenIsForItsOwnerOnly(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	p := startWith(t, dir, "--log-format", "json", "--instance", "shop")
+	defer p.stop(t)
+	found, err := filepath.Glob(filepath.Join(dir, "seckill-operator-token-*"))
+	if err != nil || len(found) != 1 || !strings.Contains(p.stderr.String(), found[0]) {
+		t.Fatalf("got files %v, %v and log %s, want one that the log names", found, err, p.stderr)
+	}
+	b, err := os.ReadFile(found[0])
+	info, err2 := os.Stat(found[0])
+	if err != nil || err2 != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("got %v, %v, %v, want a file of its owner", info, err, err2)
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < 16 || strings.Contains(p.out+p.stderr.String(), token) {
+		t.Errorf("got token %q and %s%s, want it nowhere else", token, p.out, p.stderr)
+	}
+}
+
+func TestACommandsHelpHasItsFlagsOnly(t *testing.T) {
+	for _, tc := range []struct{ command, has, not string }{
+		{"operator add", "--db", "--lanes"}, {"migrate status", "--stock-db", "--redis"}, {"verify", "--repair", "--listen"}, {"serve", "--lanes", "--repair"},
+	} {
+		var out bytes.Buffer
+		if err := run(t.Context(), append(strings.Fields(tc.command), "--help"), &out, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.Contains(got, tc.has) || strings.Contains(got, tc.not) {
+			t.Errorf("%s: got %s, want %s and not %s", tc.command, got, tc.has, tc.not)
+		}
 	}
 }
 
@@ -80,6 +174,7 @@ func TestAWrongConfigurationIsOneSentence(t *testing.T) {
 		{"a key with a typing error", "lanes: 3\nqeue: kafka\n", `line 2: unknown key "qeue": did you mean "queue"?`},
 		{"a key that asks for something else", "version: true\n", "unknown key"},
 		{"a key twice", "lanes: 3\nlanes: 4\n", "lanes"},
+		{"a second document", "lanes: 3\n---\nbatch: 4\n", "second document"},
 		{"a value that is none", "lanes: many\n", "lanes"},
 		{"a value out of range", "lanes: 100\n", "1 to 64"},
 		{"an unknown choice", "ids: dice\n", "snowflake"},

@@ -26,7 +26,7 @@ type flags struct {
 	Queue           string `placeholder:"NAME|URL" help:"Queue between click and order: memory, redis-streams, rabbitmq, kafka or another name (an unknown one lists them all), or a URL with its settings. Default: memory."`
 	DB              string `name:"db" default:"sqlite:seckill.db" placeholder:"URL" help:"Database: postgres://USER:PASSWORD@HOST/NAME or sqlite:PATH. Default: sqlite:seckill.db."`
 	Redis           string `placeholder:"URL" help:"Redis for admission, such as redis://127.0.0.1:6379/0, or a Redis Cluster: redis+cluster://127.0.0.1:7001,127.0.0.1:7002. Default: admission in this process, which other instances do not share."`
-	OperatorToken   string `placeholder:"TOKEN" help:"Bearer token for creating vouchers. Default: made up and printed."`
+	OperatorToken   string `placeholder:"TOKEN" help:"Bearer token of operators, at least 16 characters. Default: made up, and printed where a person reads, otherwise written to a file that the log names."`
 	AllowLossy      bool   `help:"Accept a queue that can lose orders."`
 	TrustUserHeader bool   `help:"Take the buyer's name from X-User-ID, without a login. For load tests; only while listening on loopback."`
 
@@ -103,6 +103,8 @@ func (f *flags) Validate() error {
 		return errors.New("--start-queue is the queue of the orders: give it another name")
 	case f.IDs == "redis" && f.Redis == "":
 		return errors.New("--ids=redis counts in the Redis of admission: name it with --redis")
+	case f.OperatorToken != "" && len(f.OperatorToken) < 16 && !f.Lab && !f.LabWorker:
+		return errors.New("--operator-token is too short to keep anybody out: want at least 16 characters, such as those of openssl rand -hex 32")
 	case f.TokenKey != "" && len(f.TokenKey) < 32:
 		return errors.New("--token-key is too short: want at least 32 characters")
 	}
@@ -183,6 +185,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	s.announce(stdout)
+	if err := s.tellToken(stderr); err != nil {
+		s.leave()
+		s.close()
+		return err
+	}
 	return s.serve(ctx)
 }
 
@@ -192,7 +199,7 @@ func parse(args []string, stdout, stderr io.Writer) (*commands, string, error) {
 	answered := false
 	k, err := kong.New(&c, kong.Name("seckill"), kong.Description(description), kong.DefaultEnvars("SECKILL"),
 		kong.Vars{"version": "seckill " + version()}, kong.Writers(stdout, stderr), kong.Exit(func(int) { answered = true }),
-		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}))
+		kong.Help(help), kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}))
 	if err != nil {
 		return nil, "", fmt.Errorf("command line: %w", err)
 	}
@@ -202,7 +209,11 @@ func parse(args []string, stdout, stderr io.Writer) (*commands, string, error) {
 		return nil, "", nil
 	case err != nil:
 		return nil, "", usageError{err}
-	case c.PrintConfig:
+	}
+	if err := errors.Join(checkVariables(k.Model.Flags, os.Environ()), checkLeftOut(inFile(k.Model))); err != nil {
+		return nil, "", usageError{err}
+	}
+	if c.PrintConfig {
 		return nil, "", printConfig(stdout, parsed)
 	}
 	return &c, parsed.Command(), nil

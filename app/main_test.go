@@ -21,7 +21,7 @@ import (
 	"queuelab/bench/broker/brokertest"
 )
 
-const childEnv = "SECKILL_TEST_CHILD"
+const childEnv = "QUEUELAB_SECKILL_CHILD"
 
 // TestMain lets the test binary be the service, so that tests can kill it.
 func TestMain(m *testing.M) {
@@ -62,7 +62,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-const operatorToken = "the-operator"
+const operatorToken = "the-operator-of-these-tests"
 
 // start runs the service in dir and returns once it is ready.
 func start(t *testing.T, dir string, args ...string) *process {
@@ -221,18 +221,20 @@ func TestZeroInstallSaysWhatItIs(t *testing.T) {
 	defer cancel()
 	out, w := io.Pipe()
 	ended := make(chan error, 1)
+	var log lockedBuffer
 	go func() {
-		ended <- run(ctx, []string{"--listen", "127.0.0.1:0", "--db", "sqlite:" + filepath.Join(t.TempDir(), "x.db")}, w, io.Discard)
+		ended <- run(ctx, []string{"--listen", "127.0.0.1:0", "--log-format", "text", "--db", "sqlite:" + filepath.Join(t.TempDir(), "x.db")}, w, &log)
 		w.Close()
 	}()
 	lines := bufio.NewScanner(out)
 	var text string
 	for lines.Scan() {
 		text += lines.Text() + "\n"
-		if strings.HasPrefix(lines.Text(), "operator token: ") {
+		if strings.HasPrefix(lines.Text(), "operator's console: ") {
 			break // the last line
 		}
 	}
+	waitFor(t, "the token is told", func() bool { return strings.Contains(log.String(), "operator token: ") })
 	for _, want := range []string{"listening on http://127.0.0.1:", "queue memory", "admission in this process", "can lose orders"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %q, want %q in it", text, want)

@@ -86,10 +86,15 @@ func (o *operations) logger(w io.Writer) *slog.Logger {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	var h slog.Handler = slog.NewJSONHandler(w, options)
-	if o.LogFormat == "text" || o.LogFormat != "json" && onTerminal(w) {
+	if o.forPeople(w) {
 		h = slog.NewTextHandler(w, options)
 	}
 	return slog.New(trace.Handler{Handler: h}).With("instance", o.instance())
+}
+
+// forPeople reports whether a person reads what is written to w.
+func (o *operations) forPeople(w io.Writer) bool {
+	return o.LogFormat == "text" || o.LogFormat != "json" && onTerminal(w)
 }
 
 func onTerminal(w io.Writer) bool {
