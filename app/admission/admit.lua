@@ -8,8 +8,11 @@
 -- Ids are never made numbers: a double loses the last digits of 63 bits.
 local ARGV, call = ARGV, redis.call
 local command, count = ARGV[1], tonumber(ARGV[2])
-local users, args = {}, {}
-for i = 1, count do users[i] = ARGV[5 * i - 2] end
+local users, args, keyed = {}, {}, false
+for i = 1, count do
+  users[i] = ARGV[5 * i - 2]
+  keyed = keyed or ARGV[5 * i + 1] ~= ''
+end
 if command ~= '' then
   local at = 5 * count + 3
   for i = 1, count do
@@ -25,6 +28,9 @@ local holders = call('HMGET', KEYS[2], unpack(users))
 local waiting = call('HLEN', KEYS[3])
 call('ZCARD', KEYS[4])
 call('HLEN', KEYS[5])
+-- A buyer's keys and the orders they got, ' KEY ORDER' each, the newest last.
+local wishes = keyed and call('HMGET', KEYS[5], unpack(users)) or {}
+local most_wishes = 16
 
 local stock, opens, ends = tonumber(sold[1] or ''), tonumber(sold[2] or ''), tonumber(sold[3] or '')
 local each, most = tonumber(sold[4] or '') or 1, tonumber(sold[5] or '') or 0
@@ -42,15 +48,23 @@ elseif now >= ends then
   refused = 5
 end
 
-local taken, held, known = 0, {}, {} -- by this call
-local marks, due, buyers, keys, again = {}, {}, {}, {}, {}
+local taken, held, wished = 0, {}, {} -- by this call
+local marks, due, buyers, again = {}, {}, {}, {}
 local answers = {}
 for i = 1, count do
   local a = 5 * i - 2
   local user, order, key = users[i], ARGV[a + 1], ARGV[a + 3]
   local code, answer, unit = refused, '', 0
   local free, other
-  for n = 0, each - 1 do
+  if key ~= '' and refused ~= 6 then
+    for k, had in string.gmatch(wished[user] or wishes[i] or '', ' (%S+) (%S+)') do
+      if k == key and had ~= order then
+        again[#again + 1] = had
+        code, answer = 1, had
+      end
+    end
+  end
+  for n = 0, answer == '' and each - 1 or -1 do
     local field, holder = user
     if n == 0 then
       holder = held[user] or holders[i]
@@ -61,10 +75,6 @@ for i = 1, count do
     if not holder then
       free = free or n
     elseif holder == order then
-      code, answer, unit, free = 1, holder, n, nil
-      break
-    elseif key ~= '' and (known[holder] or call('HGET', KEYS[5], holder)) == key then
-      again[#again + 1] = holder
       code, answer, unit, free = 1, holder, n, nil
       break
     else
@@ -96,9 +106,12 @@ for i = 1, count do
       marks[at - 1], marks[at] = order, set .. ARGV[a + 4]
       due[at - 1], due[at] = from, order
       if key ~= '' then
-        known[order] = key
-        keys[#keys + 1] = order
-        keys[#keys + 1] = key
+        local list = {}
+        for k, had in string.gmatch(wished[user] or wishes[i] or '', ' (%S+) (%S+)') do
+          if k ~= key then list[#list + 1] = ' ' .. k .. ' ' .. had end
+        end
+        if #list >= most_wishes then table.remove(list, 1) end
+        wished[user] = table.concat(list) .. ' ' .. key .. ' ' .. order
       end
       code, answer, unit = 1, order, free
     end
@@ -111,7 +124,7 @@ if taken > 0 then
   call('HSET', KEYS[3], unpack(marks))
   call('ZADD', KEYS[4], unpack(due))
   call('HSET', KEYS[2], unpack(buyers))
-  if #keys > 0 then call('HSET', KEYS[5], unpack(keys)) end
+  for user, list in pairs(wished) do call('HSET', KEYS[5], user, list) end
   call('HINCRBY', KEYS[1], 'stock', -taken)
 end
 -- Somebody else counts on these orders now, so withdraw.lua keeps them, as the

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -125,7 +126,7 @@ var clickCases = map[string]func(*testing.T, sale.Gate){
 		click(t, g, reservation(v, 2, "u"), "k1", admitted(1, 0))
 		click(t, g, reservation(v, 3, "u"), "k2", admitted(3, 1))
 		click(t, g, reservation(v, 4, "u"), "k1", admitted(1, 0))
-		click(t, g, reservation(v, 5, "u"), "k2", admitted(3, 1))
+		click(t, g, reservation(v, 5, "u"), "k2", admitted(3, 0))
 		for i, key := range []string{"k3", ""} {
 			click(t, g, reservation(v, sale.ID(6+i), "u"), key, sale.Answer{Verdict: sale.AlreadyBought, Order: 1})
 		}
@@ -133,7 +134,7 @@ var clickCases = map[string]func(*testing.T, sale.Gate){
 		wantLeft(t, g, v, 6)
 		wantMark(t, g, reservation(v, 2, "u"), false)
 	},
-	"a key is remembered after the commit, and forgotten with its unit": func(t *testing.T, g sale.Gate) {
+	"a key keeps its order when that is closed, so that a late copy of a click buys nothing": func(t *testing.T, g sale.Gate) {
 		v := open(9, nil)
 		load(t, g, v)
 		r := reservation(v, 1, "u")
@@ -145,11 +146,49 @@ var clickCases = map[string]func(*testing.T, sale.Gate){
 		if ok, err := g.Release(t.Context(), r); !ok || err != nil {
 			t.Fatalf("release: got %v, %v, want true", ok, err)
 		}
-		click(t, g, reservation(v, 3, "u"), "k", admitted(3, 0))
-		if kept, err := g.Withdraw(t.Context(), reservation(v, 3, "u")); kept || err != nil {
+		click(t, g, reservation(v, 3, "u"), "k", admitted(1, 0))
+		wantLeft(t, g, v, 9)
+		click(t, g, reservation(v, 4, "u"), "other", admitted(4, 0))
+	},
+	"a key is free again when its order is withdrawn": func(t *testing.T, g sale.Gate) {
+		v := open(9, nil)
+		load(t, g, v)
+		click(t, g, reservation(v, 1, "u"), "k", admitted(1, 0))
+		if kept, err := g.Withdraw(t.Context(), reservation(v, 1, "u")); kept || err != nil {
 			t.Fatalf("withdraw: got %v, %v, want false", kept, err)
 		}
-		click(t, g, reservation(v, 4, "u"), "other", admitted(4, 0))
+		click(t, g, reservation(v, 2, "u"), "k", admitted(2, 0))
+	},
+	"of one buyer the last sixteen keys are kept": func(t *testing.T, g sale.Gate) {
+		v := open(99, nil)
+		load(t, g, v)
+		for i := range sale.ID(17) {
+			r := reservation(v, 1+i, "u")
+			click(t, g, r, fmt.Sprint("k", i), admitted(1+i, 0))
+			if ok, err := g.Release(t.Context(), r); !ok || err != nil {
+				t.Fatalf("release: got %v, %v, want true", ok, err)
+			}
+		}
+		click(t, g, reservation(v, 30, "u"), "k1", admitted(2, 0))
+		click(t, g, reservation(v, 31, "u"), "k0", admitted(31, 0))
+	},
+	"a buyer's orders that wait are told, of all vouchers and units": func(t *testing.T, g sale.Gate) {
+		v, w := open(9, func(v *sale.Voucher) { v.PerUser = 2 }), open(9, nil)
+		load(t, g, v)
+		load(t, g, w)
+		settled := reservation(w, 3, "u")
+		click(t, g, reservation(v, 1, "u"), "", admitted(1, 0))
+		click(t, g, reservation(v, 2, "u"), "", admitted(2, 1))
+		click(t, g, settled, "", admitted(3, 0))
+		click(t, g, reservation(w, 4, "other"), "", admitted(4, 0))
+		if err := g.Settle(t.Context(), settled); err != nil {
+			t.Fatal(err)
+		}
+		rs, err := g.(sale.Waiter).Waiting(t.Context(), "u", v.ID, w.ID)
+		slices.SortFunc(rs, func(a, b sale.Reservation) int { return int(a.OrderID - b.OrderID) })
+		if err != nil || len(rs) != 2 || rs[0].OrderID != 1 || rs[1].OrderID != 2 || rs[1].Nth != 1 || rs[1].VoucherID != v.ID {
+			t.Errorf("got %+v, %v, want orders 1 and 2", rs, err)
+		}
 	},
 	"an order that a second click was told of is not withdrawn": func(t *testing.T, g sale.Gate) {
 		v := open(9, nil)

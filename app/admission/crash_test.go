@@ -104,7 +104,7 @@ func TestProcessesThatDieWhileTheyMoveUnitsLoseNoneAndDoubleNone(t *testing.T) {
 	mc.AddHook(process)
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{v: open(int64(rapid.IntRange(1, 6).Draw(rt, "stock")), func(v *sale.Voucher) { v.PerUser = 1 }),
-			holds: map[string]sale.ID{}, marks: map[sale.ID]sale.Reservation{}, keys: map[sale.ID]string{}, counted: map[sale.ID]bool{}}
+			holds: map[string]sale.ID{}, marks: map[sale.ID]sale.Reservation{}, keys: map[string]sale.ID{}, counted: map[sale.ID]bool{}}
 		m.stock = m.v.Stock
 		if ok, err := live.Load(rt.Context(), m.v); err != nil || !ok {
 			rt.Fatalf("load: got %v, %v", ok, err)

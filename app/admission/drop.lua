@@ -17,7 +17,6 @@ for i = 1, #ARGV, 3 do
     if redis.call('HGET', KEYS[3], name) == text then
       redis.call('HDEL', KEYS[3], name)
       redis.call('ZREM', KEYS[4], name)
-      redis.call('HDEL', KEYS[5], name)
       dropped = dropped + 1
     end
   elseif redis.call('HLEN', KEYS[3]) == 0 and redis.call('HGET', KEYS[2], name) == text then

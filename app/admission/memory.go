@@ -30,8 +30,18 @@ type voucher struct {
 	most       int64              // marks; 0: no bound
 	buyers     map[string]sale.ID // by field
 	marks      map[sale.ID]*mark
-	keys       map[sale.ID]string
+	wishes     map[string][]wish // by buyer, the newest last
 }
+
+// wish is an idempotency key and the order that it got.
+type wish struct {
+	key   string
+	order sale.ID
+}
+
+// maxWishes bounds the keys that are kept of one buyer; it is more than
+// sale.MaxPerUser. admit.lua has it too.
+const maxWishes = 16
 
 type mark struct {
 	reservation sale.Reservation
@@ -58,7 +68,7 @@ func (m *Memory) voucher(id sale.ID) *voucher {
 func (m *Memory) create(id sale.ID) *voucher {
 	v := m.vouchers[id]
 	if v == nil {
-		v = &voucher{buyers: map[string]sale.ID{}, marks: map[sale.ID]*mark{}, keys: map[sale.ID]string{}}
+		v = &voucher{buyers: map[string]sale.ID{}, marks: map[sale.ID]*mark{}, wishes: map[string][]wish{}}
 		m.vouchers[id] = v
 	}
 	return v
@@ -81,6 +91,15 @@ func (v *voucher) click(now time.Time, c sale.Click) sale.Answer {
 	if !v.loaded {
 		return sale.Answer{Verdict: sale.NotLoaded}
 	}
+	for _, w := range v.wishes[c.UserID] {
+		if c.Key == "" || w.key != c.Key || w.order == c.OrderID {
+			continue
+		}
+		if k := v.marks[w.order]; k != nil {
+			k.from = k.from.Add(time.Millisecond) // somebody else counts on the order: see Withdraw
+		}
+		return sale.Answer{Verdict: sale.Admitted, Order: w.order}
+	}
 	r, free, first := c.Reservation, -1, sale.ID(0)
 	for r.Nth = 0; r.Nth < v.each; r.Nth++ {
 		holder := v.buyers[field(r)]
@@ -91,11 +110,6 @@ func (v *voucher) click(now time.Time, c sale.Click) sale.Answer {
 			}
 			continue
 		case holder == c.OrderID:
-			return sale.Answer{Verdict: sale.Admitted, Order: holder, Nth: r.Nth}
-		case c.Key != "" && v.keys[holder] == c.Key:
-			if k := v.marks[holder]; k != nil {
-				k.from = k.from.Add(time.Millisecond) // somebody else counts on the order: see Withdraw
-			}
 			return sale.Answer{Verdict: sale.Admitted, Order: holder, Nth: r.Nth}
 		}
 		if first == 0 {
@@ -118,7 +132,8 @@ func (v *voucher) click(now time.Time, c sale.Click) sale.Answer {
 	v.marks[r.OrderID] = &mark{reservation: r, set: now, from: now}
 	v.buyers[field(r)] = r.OrderID
 	if c.Key != "" {
-		v.keys[r.OrderID] = c.Key
+		ws := slices.DeleteFunc(v.wishes[c.UserID], func(w wish) bool { return w.key == c.Key })
+		v.wishes[c.UserID] = append(ws[max(0, len(ws)+1-maxWishes):], wish{c.Key, r.OrderID})
 	}
 	v.stock--
 	return sale.Answer{Verdict: sale.Admitted, Order: r.OrderID, Nth: free}
@@ -148,7 +163,6 @@ func (m *Memory) Release(_ context.Context, r sale.Reservation) (bool, error) {
 
 func (v *voucher) release(r sale.Reservation) bool {
 	delete(v.marks, r.OrderID)
-	delete(v.keys, r.OrderID)
 	if v.buyers[field(r)] != r.OrderID {
 		return false
 	}
@@ -173,6 +187,8 @@ func (m *Memory) Withdraw(_ context.Context, r sale.Reservation) (kept bool, err
 		return true, nil
 	}
 	v.release(r)
+	// The buyer is told to try again, and may do that with the same key.
+	v.wishes[r.UserID] = slices.DeleteFunc(v.wishes[r.UserID], func(w wish) bool { return w.order == r.OrderID })
 	return false, nil
 }
 

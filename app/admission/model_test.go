@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,13 +18,17 @@ type model struct {
 	stock   int64
 	holds   map[string]sale.ID // user/nth
 	marks   map[sale.ID]sale.Reservation
-	keys    map[sale.ID]string
-	counted map[sale.ID]bool // a second click was told of it
+	keys    map[string]sale.ID // user/key
+	counted map[sale.ID]bool   // a second click was told of it
 }
 
 func unit(r sale.Reservation) string { return fmt.Sprintf("%s/%d", r.UserID, r.Nth) }
 
 func (m *model) click(c sale.Click) sale.Answer {
+	if had := m.keys[c.UserID+"/"+c.Key]; had != 0 && had != c.OrderID {
+		m.counted[had] = true
+		return admitted(had, 0)
+	}
 	free, first := -1, sale.ID(0)
 	for n := range m.v.PerUser {
 		holder := m.holds[unit(nth(c.Reservation, n))]
@@ -31,9 +36,6 @@ func (m *model) click(c sale.Click) sale.Answer {
 		case holder == 0 && free < 0:
 			free = n
 		case holder != 0 && holder == c.OrderID:
-			return admitted(holder, n)
-		case holder != 0 && c.Key != "" && m.keys[holder] == c.Key:
-			m.counted[holder] = true
 			return admitted(holder, n)
 		case holder != 0 && first == 0:
 			first = holder
@@ -52,7 +54,7 @@ func (m *model) click(c sale.Click) sale.Answer {
 	m.holds[unit(r)], m.marks[r.OrderID] = r.OrderID, r
 	delete(m.counted, r.OrderID)
 	if c.Key != "" {
-		m.keys[r.OrderID] = c.Key
+		m.keys[c.UserID+"/"+c.Key] = r.OrderID
 	}
 	return admitted(r.OrderID, free)
 }
@@ -71,7 +73,6 @@ func (m *model) settle(r sale.Reservation) {
 
 func (m *model) release(r sale.Reservation) bool {
 	delete(m.marks, r.OrderID)
-	delete(m.keys, r.OrderID)
 	if m.holds[unit(r)] != r.OrderID {
 		return false
 	}
@@ -88,6 +89,7 @@ func (m *model) withdraw(r sale.Reservation) (kept bool) {
 		return true
 	}
 	m.release(r)
+	maps.DeleteFunc(m.keys, func(_ string, order sale.ID) bool { return order == r.OrderID })
 	return false
 }
 
@@ -99,7 +101,7 @@ func checkModel(t *testing.T, g sale.Gate) {
 				v.PerUser = rapid.IntRange(1, 3).Draw(t, "perUser")
 				v.MaxInFlight = int64(rapid.IntRange(0, 4).Draw(t, "maxInFlight"))
 			}),
-			holds: map[string]sale.ID{}, marks: map[sale.ID]sale.Reservation{}, keys: map[sale.ID]string{}, counted: map[sale.ID]bool{},
+			holds: map[string]sale.ID{}, marks: map[sale.ID]sale.Reservation{}, keys: map[string]sale.ID{}, counted: map[sale.ID]bool{},
 		}
 		m.stock = m.v.Stock
 		if ok, err := g.Load(t.Context(), m.v); err != nil || !ok {

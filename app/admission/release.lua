@@ -1,12 +1,12 @@
 -- Gives one unit back, once: only while this very order holds it. Returns 1 if it
 -- did, and 1 if this bucket has units while buyers of another one have none.
+-- The buyer's keys stay: a late copy of the click must not buy again.
 -- KEYS: sale, buyers, marks, due, keys.  ARGV: buyer's field, order.
 local holder = redis.call('HGET', KEYS[2], ARGV[1])
 local sold = redis.call('HMGET', KEYS[1], 'stock', 'units', 'owed')
 local stock, units = tonumber(sold[1] or ''), tonumber(sold[2] or '')
 redis.call('HDEL', KEYS[3], ARGV[2])
 redis.call('ZREM', KEYS[4], ARGV[2])
-redis.call('HDEL', KEYS[5], ARGV[2])
 if holder ~= ARGV[2] then return {0, sold[3] and stock and stock > 0 and 1 or 0} end
 redis.call('HDEL', KEYS[2], ARGV[1])
 -- A voucher that is not loaded counts its buyers when it is. More buyers may be

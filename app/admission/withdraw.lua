@@ -6,11 +6,19 @@
 local sold = redis.call('HMGET', KEYS[1], 'stock', 'units', 'owed')
 local stock, units = tonumber(sold[1] or ''), tonumber(sold[2] or '')
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return {0, sold[3] and stock and stock > 0 and 1 or 0} end
+-- The buyer is told to try again, and may do that with the same key.
+local user = string.match(ARGV[1], '^[^#]*')
+local wishes, left = redis.call('HGET', KEYS[5], user), ''
 local set = string.match(redis.call('HGET', KEYS[3], ARGV[2]) or '', '^(%d+)|')
 if not set or tonumber(redis.call('ZSCORE', KEYS[4], ARGV[2]) or '') ~= tonumber(set) then return {2, 0} end
 redis.call('HDEL', KEYS[3], ARGV[2])
 redis.call('ZREM', KEYS[4], ARGV[2])
-redis.call('HDEL', KEYS[5], ARGV[2])
+if wishes then
+  for key, order in string.gmatch(wishes, ' (%S+) (%S+)') do
+    if order ~= ARGV[2] then left = left .. ' ' .. key .. ' ' .. order end
+  end
+  if left == '' then redis.call('HDEL', KEYS[5], user) else redis.call('HSET', KEYS[5], user, left) end
+end
 redis.call('HDEL', KEYS[2], ARGV[1])
 -- As in release.lua.
 if stock and units then

@@ -1,8 +1,10 @@
 package sale
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -15,8 +17,8 @@ type Positioner interface {
 
 // Mine finds what somebody bought.
 type Mine interface {
-	// OrdersOf lists a buyer's orders of these vouchers that have a unit, the newest
-	// first, at most max.
+	// OrdersOf lists a buyer's decided orders of these vouchers, the newest first, at
+	// most max.
 	OrdersOf(ctx context.Context, user string, vouchers []ID, max int) ([]Order, error)
 }
 
@@ -49,7 +51,15 @@ func (s *Service) Ahead(ctx context.Context, o Order) (int64, bool) {
 	return n, err == nil
 }
 
-// OwnOrders lists what a buyer has of the vouchers of late, the newest first.
+// Waiter is a Gate that can tell which of a buyer's orders wait for their decision.
+type Waiter interface {
+	// Waiting returns the reservations of this buyer that have a mark, in no order.
+	Waiting(ctx context.Context, user string, vouchers ...ID) ([]Reservation, error)
+}
+
+// OwnOrders lists a buyer's orders of the vouchers of late, the newest first and at
+// most 100: those that are decided, whatever has become of them, and those that
+// wait.
 func (s *Service) OwnOrders(ctx context.Context, user string) ([]Order, error) {
 	vouchers, err := s.Loader.Recent(ctx, time.Now().Add(-time.Second))
 	if err != nil {
@@ -58,7 +68,24 @@ func (s *Service) OwnOrders(ctx context.Context, user string) ([]Order, error) {
 	if len(vouchers) == 0 {
 		return nil, nil
 	}
-	return s.Mine.OrdersOf(ctx, user, vouchers, maxMine)
+	var waiting []Reservation
+	if g, ok := s.Gate.(Waiter); ok {
+		// The gate before the database: what is decided in between is in both.
+		if waiting, err = g.Waiting(ctx, user, vouchers...); err != nil {
+			return nil, busy("your orders cannot be listed at the moment, try again soon", err)
+		}
+	}
+	all, err := s.Mine.OrdersOf(ctx, user, vouchers, maxMine)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range waiting {
+		if !slices.ContainsFunc(all, func(o Order) bool { return o.OrderID == r.OrderID }) {
+			all = append(all, Order{Reservation: r, Status: Queued})
+		}
+	}
+	slices.SortFunc(all, func(a, b Order) int { return cmp.Compare(b.OrderID, a.OrderID) })
+	return all[:min(len(all), maxMine)], nil
 }
 
 // Watch begins to watch sales: those of the vouchers that are of late. It is

@@ -63,7 +63,7 @@ type Answer struct {
 	// it is the click's own, or the one that an earlier click with the same Key
 	// got: then nothing was taken now.
 	Order ID
-	Nth   int // which of the buyer's units it is, with Admitted
+	Nth   int // which of the buyer's units it is, with Admitted and the click's own order
 	// Queued: the message of the order is in the queue already.
 	Queued bool
 	// FromMemory: this process knew the answer, and nobody was asked.
@@ -79,9 +79,10 @@ type Answer struct {
 type Gate interface {
 	// Click holds one unit for the buyer and sets the pending mark of the order.
 	// A buyer who has as many units as the voucher allows is AlreadyBought. The
-	// same order id gets Admitted again and nothing more is taken, and so does
-	// the same Key as long as its order holds the unit; the Key is remembered
-	// where the marks are, and forgotten with them.
+	// same order id gets Admitted again and nothing more is taken. A buyer's Key
+	// that got an order gets that one again, whatever has become of it since, unless
+	// it was withdrawn: a late copy of a click must not buy again. The last 16 Keys of
+	// a buyer are remembered where the buyers are.
 	//
 	// SoldOut may be up to 100 ms old, for clicks without Key and Again.
 	Click(ctx context.Context, c Click) (Answer, error)

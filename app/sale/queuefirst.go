@@ -2,6 +2,7 @@ package sale
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -100,15 +101,15 @@ func (q *QueueFirst) left(ctx context.Context, voucher ID) (int64, error) {
 	return l.left, nil
 }
 
-// holds reports whether a buyer has a unit, and so is to be told of that order
-// by the gate, and not that all is gone. The database is asked only where that
+// holds reports whether a buyer has a unit, or asks by a key that may have got an
+// order, and so is to be told of that by the gate, and not that all is gone. The database is asked only where that
 // may be: about those who queued up here, and about who asks again by a key.
 func (q *QueueFirst) holds(ctx context.Context, c Click) bool {
 	if c.Key == "" && !q.known(ticket{c.VoucherID, c.UserID}) {
 		return false
 	}
-	held, err := q.Service.Mine.OrdersOf(ctx, c.UserID, []ID{c.VoucherID}, 1)
-	return err == nil && len(held) > 0
+	own, err := q.Service.Mine.OrdersOf(ctx, c.UserID, []ID{c.VoucherID}, maxMine)
+	return err == nil && slices.ContainsFunc(own, func(o Order) bool { return c.Key != "" || o.Status.Holds() })
 }
 
 func (q *QueueFirst) known(t ticket) bool {

@@ -95,7 +95,7 @@ func (s *Service) Buy(ctx context.Context, user string, voucher ID) (ID, error) 
 // with its id.
 //
 // key is what the buyer's side calls this wish: the same key again gets the same
-// order, for as long as that has its unit; "" is no key. ctx need not end: a click
+// order, whatever has become of it since; "" is no key. ctx need not end: a click
 // takes a few seconds at most.
 func (s *Service) BuyOnce(ctx context.Context, user string, voucher ID, key string) (ID, error) {
 	if key != "" {

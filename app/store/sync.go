@@ -68,6 +68,18 @@ func (s *Store) sellNow(tx *gorm.DB, c sale.Click) (sale.Answer, error) {
 		}
 		taken[h.Nth] = true
 	}
+	if c.Key != "" {
+		// What is over stays the key's order: a late copy of the click buys nothing.
+		var over []int64
+		err := tx.Raw("SELECT id FROM orders WHERE voucher_id = ? AND user_id = ? AND status IN ('failed', 'cancelled', 'refunded') AND click_key = ? LIMIT 1",
+			int64(c.VoucherID), c.UserID, c.Key).Scan(&over).Error
+		if err != nil {
+			return sale.Answer{}, err
+		}
+		if len(over) > 0 {
+			return sale.Answer{Verdict: sale.Admitted, Order: sale.ID(over[0])}, nil
+		}
+	}
 	for taken[free] {
 		free++
 	}

@@ -47,6 +47,12 @@ func TestAClickIsDecidedInOneTransaction(t *testing.T) {
 		}
 		third := click(v, "c", "")
 		sellNow(t, s, third, sale.Admitted, third.OrderID)
+		// A late copy of a click undoes no cancel.
+		if _, closed, err := s.CloseOrder(t.Context(), first.OrderID, sale.Cancelled, sale.ReasonByBuyer); err != nil || !closed {
+			t.Fatal(err)
+		}
+		sellNow(t, s, click(v, "a", "wish-1"), sale.Admitted, first.OrderID)
+		left(t, s, v, 1)
 		if _, err := s.SellNow(t.Context(), sale.Click{Reservation: sale.Reservation{OrderID: id(), VoucherID: id(), UserID: "a"}}); sale.CodeOf(err) != sale.CodeNotFound {
 			t.Errorf("no such voucher: got %v, want not found", err)
 		}

@@ -97,3 +97,24 @@ func TestABuyerWhoWouldWaitTooLongIsToldWhenToComeAgain(t *testing.T) {
 		t.Errorf("got %d left, %v, want 3: who is turned away takes nothing", left, err)
 	}
 }
+
+func TestABuyerSeesAllOrdersAndALateCopyOfAClickUndoesNoCancel(t *testing.T) {
+	l := newLab(t, "memory://orders", true)
+	v := l.toPay("")
+	first := "/api/vouchers/" + v.String() + "/orders"
+	_, _, b := l.call("POST", first, "", as("a"), "Idempotency-Key: k")
+	cancelled := field(t, b, "orderId")
+	l.decide(cancelled)
+	l.want("POST", "/api/orders/"+cancelled+"/cancel", "", as("a"), 200, "cancelled")
+	if status, _, b := l.call("POST", first, "", as("a"), "Idempotency-Key: k"); status != 202 || field(t, b, "orderId") != cancelled {
+		t.Errorf("got %d %s for a late copy of the click, want order %s", status, b, cancelled)
+	}
+	l.wantLeft(v, 5)
+	_, _, b = l.call("POST", first, "", as("a"))
+	queued := field(t, b, "orderId")
+	var own struct{ Orders []ownOrder }
+	if status, _, b := l.call("GET", "/api/orders", "", as("a")); status != 200 || json.Unmarshal([]byte(b), &own) != nil || len(own.Orders) != 2 ||
+		own.Orders[0].OrderID.String() != queued || own.Orders[0].Status != sale.Queued || own.Orders[1].Status != sale.Cancelled {
+		t.Errorf("got %d %s, want order %s that waits and %s that is cancelled", status, b, queued, cancelled)
+	}
+}
