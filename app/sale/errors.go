@@ -54,6 +54,33 @@ func CodeOf(err error) Code {
 // NotFound is the refusal for what does not exist.
 func NotFound(message string) error { return &Error{Code: CodeNotFound, Message: message} }
 
+// NoVoucher is the refusal for a voucher that does not exist.
+func NoVoucher() error {
+	return NotFound("no such voucher: GET /api/vouchers lists those that there are")
+}
+
+// NoOrder is the refusal for an order that does not exist, or is somebody else's.
+func NoOrder() error { return NotFound("no such order: GET /api/orders lists yours") }
+
+// NotYet is the refusal before a sale; of a voucher that is not known, whose id is
+// 0, it does not say when it opens.
+func NotYet(v Voucher) error {
+	when := "GET /api/vouchers says when"
+	switch {
+	case v.ID == 0:
+	case v.Signal:
+		when = "it opens by a signal, not before " + v.Begin.UTC().Format(time.RFC3339)
+	default:
+		when = "it opens at " + v.Begin.UTC().Format(time.RFC3339)
+	}
+	return &Error{Code: CodeNotStarted, Message: "the sale has not started yet: " + when}
+}
+
+// Over is the refusal after a sale.
+func Over() error {
+	return &Error{Code: CodeEnded, Message: "the sale has ended: GET /api/vouchers lists what is on sale"}
+}
+
 func invalid(message string) error { return &Error{Code: CodeInvalid, Message: message} }
 
 // busy hides the cause from the buyer and keeps it for the log.

@@ -177,7 +177,7 @@ func (s *Service) lookup(ctx context.Context, id ID) (Order, error) {
 	if o, ok, err := s.decided(ctx, id); err != nil || ok {
 		return o, err
 	}
-	return Order{}, errNoOrder()
+	return Order{}, NoOrder()
 }
 
 func (s *Service) decided(ctx context.Context, id ID) (Order, bool, error) {

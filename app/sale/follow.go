@@ -31,7 +31,7 @@ func (s *Service) Follow(ctx context.Context, reader Reader, id ID) (o Order, de
 	// Subscribed before looking, so that a decision in between is not missed.
 	decided, cancel = s.Results.subscribe(id)
 	if o, err = s.lookup(ctx, id); err == nil && !reader.may(o) {
-		err = errNoOrder()
+		err = NoOrder()
 	}
 	if err != nil {
 		cancel()

@@ -2,6 +2,7 @@ package sale
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 )
@@ -30,7 +31,7 @@ func (id ID) AppendJSON(b []byte) []byte {
 func (id *ID) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
-		return fmt.Errorf("an id is a string of digits: %w", err)
+		return errors.New("an id is a string of digits, such as \"7\"")
 	}
 	v, err := ParseID(s)
 	if err != nil {
@@ -61,10 +62,9 @@ func CheckUser(s string) error {
 	if len(s) == 0 || len(s) > MaxUserLength {
 		return fmt.Errorf("a user name has 1 to %d characters", MaxUserLength)
 	}
-	for i := range len(s) {
-		c := s[i]
+	for _, c := range s {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' || c == '@') {
-			return fmt.Errorf("a user name has only letters, digits, '.', '_', '-' and '@', not %q", string(rune(c)))
+			return fmt.Errorf("a user name has only letters, digits, '.', '_', '-' and '@', not %q", c)
 		}
 	}
 	return nil
@@ -78,9 +78,9 @@ func CheckKey(s string) error {
 	if len(s) == 0 || len(s) > MaxKeyLength {
 		return fmt.Errorf("an idempotency key has 1 to %d characters", MaxKeyLength)
 	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return fmt.Errorf("an idempotency key has only visible ASCII characters, not %q", s[i])
+	for _, c := range s {
+		if c <= ' ' || c > '~' {
+			return fmt.Errorf("an idempotency key has only visible ASCII characters, not %q", c)
 		}
 	}
 	return nil

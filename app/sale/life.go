@@ -95,7 +95,7 @@ func wrongState(message string) error { return &Error{Code: CodeWrongState, Mess
 func (s *Service) own(ctx context.Context, reader Reader, id ID) (Order, error) {
 	o, err := s.lookup(ctx, id)
 	if err == nil && !reader.may(o) {
-		err = errNoOrder()
+		err = NoOrder()
 	}
 	return o, err
 }

@@ -160,11 +160,11 @@ func (s *Service) refusal(ctx context.Context, voucher ID, a Answer) error {
 	case AlreadyBought:
 		return &Error{Code: CodeAlreadyBought, Message: "you have bought already: order " + a.Order.String(), OrderID: a.Order}
 	case SoldOut:
-		return &Error{Code: CodeSoldOut, Message: "sold out"}
+		return &Error{Code: CodeSoldOut, Message: "sold out: a unit that is given back goes on sale again, and an order of yours is at GET /api/orders"}
 	case NotStarted:
-		return &Error{Code: CodeNotStarted, Message: "the sale has not started yet"}
+		return NotYet(Voucher{})
 	case HasEnded:
-		return errEnded()
+		return Over()
 	case NotLoaded:
 		return s.notLoaded(ctx, voucher)
 	case Crowded:
@@ -172,8 +172,6 @@ func (s *Service) refusal(ctx context.Context, voucher ID, a Answer) error {
 	}
 	return fmt.Errorf("buy: the gate gave verdict %d", a.Verdict)
 }
-
-func errEnded() error { return &Error{Code: CodeEnded, Message: "the sale has ended"} }
 
 // click asks the gate until it answers: a time-out is unknown, and asking again
 // with the same order id takes nothing twice.
@@ -251,7 +249,7 @@ func (s *Service) notLoaded(ctx context.Context, id ID) error {
 	case err != nil:
 		return busy("the sale is busy, try again in a moment", fmt.Errorf("look up voucher %s: %w", id, err))
 	case !time.Now().Before(v.End):
-		return errEnded()
+		return Over()
 	}
 	s.Loader.Want(v)
 	return busy("the sale is being prepared, try again in a moment", errors.New("voucher is not loaded"))
@@ -288,7 +286,7 @@ func (s *Service) Order(ctx context.Context, reader Reader, id ID, wait time.Dur
 		return Order{}, err
 	}
 	if !reader.may(o) {
-		return Order{}, errNoOrder()
+		return Order{}, NoOrder()
 	}
 	if o.Status != Queued || wait <= 0 {
 		return o, nil
@@ -304,5 +302,3 @@ func (s *Service) Order(ctx context.Context, reader Reader, id ID, wait time.Dur
 	}
 	return o, nil
 }
-
-func errNoOrder() error { return NotFound("no such order: see yours at GET /api/orders") }

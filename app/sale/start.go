@@ -87,7 +87,7 @@ func (s *Starter) Fire(ctx context.Context, id ID) (v Voucher, fired bool, err e
 	case v.Opened.IsZero() && now.Before(v.End):
 		return v, false, &Error{Code: CodeNotStarted, Message: "the sale opens at its beginTime at the earliest"}
 	case v.Opened.IsZero():
-		return v, false, errEnded()
+		return v, false, Over()
 	}
 	s.tell(ctx, v, fired)
 	return v, fired, nil

@@ -44,7 +44,7 @@ func (s *Store) ledger(ctx context.Context, voucher sale.ID) (sale.Ledger, error
 		return sale.Ledger{}, fmt.Errorf("read the ledger of voucher %s: %w", voucher, res.Error)
 	}
 	if res.RowsAffected == 0 {
-		return sale.Ledger{}, sale.NotFound("no such voucher")
+		return sale.Ledger{}, sale.NoVoucher()
 	}
 	return sale.Ledger{Voucher: r.Row.voucher(), Confirmed: r.Confirmed, Paid: r.Paid, Failed: r.Failed, Cancelled: r.Cancelled,
 		Refunded: r.Refunded, Units: r.Buyers, GiveBack: r.GiveBack, Between: int(r.Asked)}, nil

@@ -47,7 +47,7 @@ func (s *Store) CloseOrder(ctx context.Context, id sale.ID, to sale.Status, reas
 		return o, false, fmt.Errorf("close order %s: %w", id, err)
 	}
 	if len(now) == 0 {
-		return o, false, sale.NotFound("no such order")
+		return o, false, sale.NoOrder()
 	}
 	return now[0].order(), false, nil
 }

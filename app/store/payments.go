@@ -45,7 +45,7 @@ func (s *Store) Pay(ctx context.Context, p sale.Payment) (sale.Order, sale.Payme
 		}
 		err := order.First(&w, "id = ?", int64(p.OrderID)).Error
 		if errors.Is(err, gorm.ErrRecordNotFound) {
-			return sale.NotFound("no such order")
+			return sale.NoOrder()
 		}
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ func (s *Store) OpenSale(ctx context.Context, id sale.ID, due bool) (sale.Vouche
 		return sale.Voucher{}, false, fmt.Errorf("open voucher %s: %w", id, err)
 	}
 	if len(now) == 0 {
-		return sale.Voucher{}, false, sale.NotFound("no such voucher")
+		return sale.Voucher{}, false, sale.NoVoucher()
 	}
 	return now[0].voucher(), false, nil
 }

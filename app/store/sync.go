@@ -51,7 +51,7 @@ func (s *Store) sellNow(tx *gorm.DB, c sale.Click) (sale.Answer, error) {
 		return sale.Answer{}, res.Error
 	}
 	if res.RowsAffected == 0 {
-		return sale.Answer{}, sale.NotFound("no such voucher")
+		return sale.Answer{}, sale.NoVoucher()
 	}
 	offer, now := v.Voucher.voucher(), time.UnixMilli(v.NowMS)
 	var held []heldUnit

@@ -61,7 +61,7 @@ func (s *Store) Voucher(ctx context.Context, id sale.ID) (sale.Voucher, error) {
 	var r voucherRow
 	err := s.read.WithContext(ctx).First(&r, "id = ?", int64(id)).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return sale.Voucher{}, sale.NotFound("no such voucher")
+		return sale.Voucher{}, sale.NoVoucher()
 	}
 	if err != nil {
 		return sale.Voucher{}, fmt.Errorf("read voucher %s: %w", id, err)

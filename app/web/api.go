@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -31,7 +32,32 @@ func decode(body []byte, into any) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("it ends too early")
 	}
-	return failure(fiber.StatusBadRequest, "invalid", fmt.Sprintf("the body is not the JSON object that is wanted: %.200s", err))
+	return failure(fiber.StatusBadRequest, "invalid", fmt.Sprintf("the body is not the JSON object that is wanted: %.200s", inJSON(err)))
+}
+
+// inJSON says what is wrong in the words of JSON, not of Go.
+func inJSON(err error) string {
+	var kind *json.UnmarshalTypeError
+	var when *time.ParseError
+	switch {
+	case errors.As(err, &kind):
+		want := "another kind of value"
+		switch kind.Type.Kind() {
+		case reflect.Int, reflect.Int64:
+			want = "a whole number"
+		case reflect.String:
+			want = "a text"
+		case reflect.Struct, reflect.Map:
+			want = "an object"
+		}
+		if kind.Field == "" {
+			return "it is a " + kind.Value + ", not " + want
+		}
+		return fmt.Sprintf("%s is a %s, want %s", kind.Field, kind.Value, want)
+	case errors.As(err, &when):
+		return fmt.Sprintf("%.60q is no time: write it as 2026-01-31T09:00:00Z", when.Value)
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
 type voucherRequest struct {
@@ -104,6 +130,12 @@ func (s *Server) buy(c *fiber.Ctx) error {
 	order, err := s.o.Service.BuyOnce(c.UserContext(), user, id, strings.Clone(c.Get("Idempotency-Key")))
 	if sale.CodeOf(err) == sale.CodeSoldOut {
 		s.o.Service.Board.SoldOut(id)
+	}
+	if sale.CodeOf(err) == sale.CodeNotStarted {
+		// When it opens is known from the last look, and nobody is asked for it.
+		if d := s.shelf.shown.Load(); d != nil && d.of[id] != nil {
+			return sale.NotYet(d.of[id].Voucher)
+		}
 	}
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func bounded(c *fiber.Ctx) error {
 		return fiber.ErrRequestEntityTooLarge
 	}
 	if e := c.Get(fiber.HeaderContentEncoding); e != "" && e != "identity" {
-		return failure(fiber.StatusUnsupportedMediaType, "invalid", "send the body without a Content-Encoding")
+		return failure(fiber.StatusUnsupportedMediaType, "unsupported_media", "send the body without a Content-Encoding")
 	}
 	return c.Next()
 }
@@ -167,7 +167,7 @@ func (s *Server) wanted(c *fiber.Ctx) (string, sale.ID, error) {
 	}
 	id, err := sale.ParseID(c.Params("id"))
 	if err != nil {
-		return "", 0, sale.NotFound("no such voucher")
+		return "", 0, sale.NoVoucher()
 	}
 	return user, id, nil
 }
@@ -221,9 +221,9 @@ func (s *Server) open(ctx context.Context, address string, id sale.ID) error {
 	case err != nil:
 		return err
 	case now.Before(s.o.Service.Board.Opens(v.Voucher)):
-		return &sale.Error{Code: sale.CodeNotStarted, Message: "the sale has not started yet"}
+		return sale.NotYet(v.Voucher)
 	case !now.Before(v.End):
-		return &sale.Error{Code: sale.CodeEnded, Message: "the sale has ended"}
+		return sale.Over()
 	}
 	return nil
 }

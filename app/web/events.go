@@ -61,7 +61,7 @@ func (s *Server) reader(c *fiber.Ctx) (sale.Reader, sale.ID, error) {
 	}
 	id, err := sale.ParseID(c.Params("id"))
 	if err != nil {
-		return r, 0, sale.NotFound("no such order")
+		return r, 0, sale.NoOrder()
 	}
 	return r, id, nil
 }
@@ -246,7 +246,7 @@ func (s *Server) fire(c *fiber.Ctx) error {
 	}
 	id, err := sale.ParseID(c.Params("id"))
 	if err != nil {
-		return sale.NotFound("no such voucher")
+		return sale.NoVoucher()
 	}
 	ctx, cancel := timed(c)
 	defer cancel()

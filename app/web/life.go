@@ -38,15 +38,13 @@ func param(c *fiber.Ctx, name string) string {
 	return strings.Clone(p)
 }
 
-func noOrder() error { return sale.NotFound("no such order: see yours at GET /api/orders") }
-
 // ownOrder is who asks about which order.
 func (s *Server) ownOrder(c *fiber.Ctx) (user string, id sale.ID, err error) {
 	if user, err = s.user(c); err != nil {
 		return "", 0, err
 	}
 	if id, err = sale.ParseID(c.Params("id")); err != nil {
-		return "", 0, noOrder()
+		return "", 0, sale.NoOrder()
 	}
 	return user, id, nil
 }
@@ -93,7 +91,7 @@ func (s *Server) refund(c *fiber.Ctx) error {
 	}
 	id, err := sale.ParseID(c.Params("id"))
 	if err != nil {
-		return noOrder()
+		return sale.NoOrder()
 	}
 	ctx, cancel := timed(c)
 	defer cancel()

@@ -53,7 +53,7 @@ func (o *older) find(ctx context.Context, address string, id sale.ID) (*shownVou
 	case ok && time.Since(known.at) < fresh:
 		return known.shownVoucher, nil
 	case gone:
-		return nil, sale.NotFound("no such voucher")
+		return nil, sale.NoVoucher()
 	}
 	err := limited(o.each, "vouchers that are not on sale were asked for from your address", address)
 	if err == nil && o.all.Take(ctx, "") > 0 {

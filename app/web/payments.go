@@ -32,7 +32,7 @@ type payRequest struct {
 func (s *Server) pay(c *fiber.Ctx) error {
 	id, err := sale.ParseID(c.Params("id"))
 	if err != nil {
-		return noOrder()
+		return sale.NoOrder()
 	}
 	var in payRequest
 	if err := decode(c.BodyRaw(), &in); err != nil {
@@ -120,7 +120,7 @@ func (s *Server) refundPayment(c *fiber.Ctx) error {
 	}
 	order, err := sale.ParseID(c.Params("id"))
 	if err != nil {
-		return noOrder()
+		return sale.NoOrder()
 	}
 	id := param(c, "payment")
 	if sale.CheckPaymentID(id) != nil {

@@ -95,6 +95,7 @@ func New(o Options) *Server {
 	// The last answer of a connection says that it is the last: a balancer that
 	// keeps its connections sends the next request elsewhere.
 	s.app.Server().CloseOnShutdown = true
+	s.app.Server().Handler = s.framed(s.app.Server().Handler)
 	s.app.Use(recovery.New())
 	if o.Tracer != nil {
 		s.app.Use(traced(o.Tracer))

@@ -314,7 +314,7 @@ func (s *Server) listVouchers(c *fiber.Ctx) error {
 func (s *Server) voucher(c *fiber.Ctx) error {
 	id, err := sale.ParseID(c.Params("id"))
 	if err != nil {
-		return sale.NotFound("no such voucher")
+		return sale.NoVoucher()
 	}
 	ctx, cancel := timed(c)
 	defer cancel()

@@ -284,7 +284,7 @@ func TestBadInputIsAnAnswerAndNeverAFailure(t *testing.T) {
 		{"a wait below 0", "GET", "/api/orders/1?wait=-1s", "", asOperator, 400, "invalid"},
 		{"an order for nobody", "GET", "/api/orders/1", "", "X: y", 401, "unauthorized"},
 		{"no such address", "GET", "/api/nothing", "", "X: y", 404, "not_found"},
-		{"no such method", "DELETE", "/api/vouchers", "", asOperator, 405, "invalid"},
+		{"no such method", "DELETE", "/api/vouchers", "", asOperator, 405, "method_not_allowed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			status, _, body := l.call(tc.method, tc.path, tc.body, tc.auth)
@@ -304,8 +304,8 @@ func TestAPackedBodyIsNotUnpacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, body := l.call("POST", "/api/login", packed.String(), "Content-Encoding: gzip")
-	if status != http.StatusUnsupportedMediaType || code(t, body) != "invalid" {
-		t.Errorf("got %d %s, want 415 invalid", status, body)
+	if status != http.StatusUnsupportedMediaType || code(t, body) != "unsupported_media" {
+		t.Errorf("got %d %s, want 415 unsupported_media", status, body)
 	}
 }
 
