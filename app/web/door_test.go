@@ -245,7 +245,7 @@ func TestHeadersAreBoundedAndTheAnswerSaysSo(t *testing.T) {
 func TestEveryAnswerTellsBrowsersAndCachesWhatTheyMayDo(t *testing.T) {
 	l := newLab(t, "memory://orders", true)
 	for path, cache := range map[string]string{"/api/orders/1": "no-store", "/api/nothing": "no-store", "/api/session": "no-store",
-		"/api/time": "no-store", "/healthz": "no-store", "/api/vouchers": "public, max-age=1, stale-while-revalidate=5"} {
+		"/api/time": "no-store", "/healthz": "no-store", "/api/vouchers": "public, max-age=1, stale-while-revalidate=5, stale-if-error=600"} {
 		_, h, _ := l.call("GET", path, "", "X-User-ID: alice")
 		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
 			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": cache} {
