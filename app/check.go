@@ -27,6 +27,7 @@ type danger struct {
 const (
 	redisEviction    = "redis-eviction"
 	redisPersistence = "redis-persistence"
+	redisFsync       = "redis-fsync"
 	kafkaAcks        = "kafka-acks"
 	rabbitTransient  = "rabbitmq-transient"
 	rabbitPrefetch   = "rabbitmq-prefetch"
@@ -36,7 +37,7 @@ const (
 )
 
 func unsafeNames() []string {
-	return []string{redisEviction, redisPersistence, kafkaAcks, rabbitTransient, rabbitPrefetch, pgFsync, pgCommit, mixedInstances}
+	return []string{redisEviction, redisPersistence, redisFsync, kafkaAcks, rabbitTransient, rabbitPrefetch, pgFsync, pgCommit, mixedInstances}
 }
 
 func (d danger) Error() string {
@@ -60,13 +61,29 @@ func (s *service) refuse(dangers ...danger) error {
 	return nil
 }
 
-// check looks at what is open; a setting that a server does not tell is not
+// queueDangers are those of the broker's settings.
+func (s *service) queueDangers() []danger {
+	if q, ok := s.queue.(queue.Inspector); ok {
+		return redisDangers("the queue", q.Settings())
+	}
+	return nil
+}
+
+// checkQueue says all that is wrong with the queue at once: whoever has accepted
+// one thing should not be told of the next.
+func (s *service) checkQueue() error {
+	err := s.refuse(s.queueDangers()...)
+	if missing := missingPromise(s.queue.Capabilities()); missing != "" && s.f.Queue != "" && !s.f.AllowLossy {
+		err = errors.Join(err, fmt.Errorf("queue %s can lose orders: %s; choose another one, or accept that with --allow-lossy", store.Redact(s.f.Queue), missing))
+	}
+	return err
+}
+
+// check looks at gate and database; a setting that a server does not tell is not
 // refused, as hosted ones tell little.
 func (s *service) check(ctx context.Context) error {
 	var ds []danger
-	if q, ok := s.queue.(queue.Inspector); ok {
-		ds = append(ds, redisDangers("the queue", q.Settings())...)
-	}
+	known := s.queueDangers()
 	gate, err := gateDangers(ctx, s.gate)
 	if err != nil {
 		return err
@@ -77,7 +94,7 @@ func (s *service) check(ctx context.Context) error {
 	}
 	for _, d := range gate {
 		// The queue is most often in the Redis of admission: one sentence is enough.
-		if !slices.ContainsFunc(ds, func(e danger) bool { return e.name == d.name }) {
+		if !slices.ContainsFunc(known, func(e danger) bool { return e.name == d.name }) {
 			ds = append(ds, d)
 		}
 	}
@@ -107,6 +124,10 @@ func redisDangers(whose string, set map[string]string) []danger {
 		ds = append(ds, danger{redisPersistence, "appendonly=no in the Redis of " + whose,
 			"a restart forgets all that came after the last snapshot, or everything if there is none",
 			"set appendonly yes"})
+	} else if set["appendfsync"] == "no" {
+		ds = append(ds, danger{redisFsync, "appendfsync=no in the Redis of " + whose,
+			"the system writes to the disk when it likes, so that a power cut forgets half a minute of stock, buyers or orders",
+			"set appendfsync everysec"})
 	}
 	return ds
 }

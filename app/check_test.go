@@ -56,6 +56,7 @@ func TestAnUnsafeURLIsRefusedByName(t *testing.T) {
 
 func TestEveryDangerSaysWhatWhyAndHow(t *testing.T) {
 	all := redisDangers("admission", map[string]string{"maxmemory-policy": "allkeys-lru", "appendonly": "no"})
+	all = append(all, redisDangers("admission", map[string]string{"appendonly": "yes", "appendfsync": "no"})...)
 	all = append(all, databaseDangers(store.Settings{Of: "the database", Fsync: "off", SynchronousCommit: "off"})...)
 	all = append(all, queueURLDangers("kafka://h/t?acks=1")...)
 	all = append(all, queueURLDangers("amqp://h/?queue=q&persistent=false&auto-ack=true")...)
@@ -76,7 +77,7 @@ func TestEveryDangerSaysWhatWhyAndHow(t *testing.T) {
 			t.Errorf("nothing leads to %s", name)
 		}
 	}
-	safe := redisDangers("x", map[string]string{"maxmemory-policy": "noeviction", "appendonly": "yes"})
+	safe := redisDangers("x", map[string]string{"maxmemory-policy": "noeviction", "appendonly": "yes", "appendfsync": "everysec"})
 	safe = append(safe, redisDangers("x", nil)...)
 	safe = append(safe, databaseDangers(store.Settings{Of: "the database", Fsync: "on", SynchronousCommit: "on"})...)
 	for _, url := range []string{"kafka", "memory", "kafka://h/t?acks=all", "kafka://h/t", "amqp://h/?queue=q&type=quorum", "nope://"} {
@@ -101,6 +102,10 @@ func TestARedisThatForgetsIsRefused(t *testing.T) {
 			t.Errorf("%s: got %q, want it to name %s", tc.name, got, redisPersistence)
 		}
 	}
+	both := refusal(t, db, "--redis", r.URL(), "--queue", r.QueueURL("redis+streams", "forgets", ""))
+	if !strings.Contains(both, "--allow-unsafe="+redisPersistence) || !strings.Contains(both, "--allow-lossy") {
+		t.Errorf("got %q, want all that is wrong with the queue", both)
+	}
 	p := start(t, t.TempDir(), "--redis", r.URL(), "--allow-unsafe", redisPersistence)
 	p.stop(t)
 	if !strings.Contains(p.stderr.String(), redisPersistence) {
@@ -119,6 +124,19 @@ func TestARedisThatForgetsIsRefused(t *testing.T) {
 	defer c.ConfigSet(context.Background(), "maxmemory-policy", "noeviction")
 	if got := refusal(t, db, "--redis", r.URL(), "--allow-unsafe", redisPersistence); !strings.Contains(got, "--allow-unsafe="+redisEviction) || !strings.Contains(got, "allkeys-lru") {
 		t.Errorf("got %q, want it to name %s", got, redisEviction)
+	}
+}
+
+func TestARedisThatWritesWhenTheSystemLikesIsRefused(t *testing.T) {
+	r := brokertest.Start(t, "redis", "aof-no")
+	db := "--db=sqlite:" + filepath.Join(t.TempDir(), "x.db")
+	for whose, args := range map[string][]string{
+		"of admission": {db, "--redis", r.URL()},
+		"of the queue": {db, "--allow-lossy", "--queue", r.QueueURL("redis+streams", "writes", "")},
+	} {
+		if got := refusal(t, args...); !strings.Contains(got, "--allow-unsafe="+redisFsync) || !strings.Contains(got, "appendfsync=no in the Redis "+whose) {
+			t.Errorf("%s: got %q, want it to name %s", whose, got, redisFsync)
+		}
 	}
 }
 

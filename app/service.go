@@ -115,8 +115,8 @@ func open(ctx context.Context, f *flags, stdout, stderr io.Writer) (_ *service, 
 	if s.queue, err = backends.Open(ctx, s.queueURL); err != nil {
 		return nil, awayQueue(err, name)
 	}
-	if missing := missingPromise(s.queue.Capabilities()); missing != "" && f.Queue != "" && !f.AllowLossy {
-		return nil, fmt.Errorf("queue %s can lose orders: %s; choose another one, or accept that with --allow-lossy", store.Redact(f.Queue), missing)
+	if err := s.checkQueue(); err != nil {
+		return nil, err
 	}
 	s.backlog, _ = s.queue.(queue.Backlogger)
 	if s.store, err = openStore(ctx, f, f.operations.Migrate == "auto"); err != nil {

@@ -77,9 +77,9 @@ func place(rawURL string) string {
 		path = "/0"
 	}
 	where, which := u.Scheme+"://"+strings.Join(hosts, ",")+path, url.Values{}
-	for _, name := range []string{"queue", "group", "db"} {
-		if v := u.Query()[name]; len(v) > 0 {
-			which[name] = v
+	for _, name := range []string{"queue", "group"} {
+		if v := u.Query().Get(name); v != "" && (name != "group" || v != "workers") { // which is every queue's own
+			which.Set(name, v)
 		}
 	}
 	if len(which) > 0 {

@@ -8,11 +8,15 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
+	"queuelab/app/store"
 	"queuelab/app/web"
 	"queuelab/backends"
 	"queuelab/queue"
@@ -81,10 +85,47 @@ func (v *verifyCmd) run(ctx context.Context, f *flags, stdout, stderr io.Writer)
 	if err := v.print(stdout, st, f.Mode); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
+	if len(st.Accounts) == 0 {
+		fmt.Fprintf(stderr, "careful: nothing was compared: database %s has no voucher to look at; is it the service's?\n", store.Redact(f.DB))
+	}
 	if len(st.Drift) > 0 {
 		return errDrift
 	}
 	return nil
+}
+
+// known refuses a queue that no instance had: opening it would make it, and who
+// only looks makes nothing. Hosts are not compared, as one may look from elsewhere.
+func (s *service) known(ctx context.Context) error {
+	all, err := s.store.Terms(ctx)
+	if err != nil {
+		return err
+	}
+	wanted, had := nameOf(place(fullURL(s.queueURL))), []string{}
+	for _, t := range all {
+		name := nameOf(t["queue"])
+		if name == wanted {
+			return nil
+		}
+		if name != "" && !slices.Contains(had, name) {
+			had = append(had, name)
+		}
+	}
+	if len(had) == 0 {
+		return nil // nobody told
+	}
+	slices.Sort(had)
+	return fmt.Errorf("--queue=%s: no instance of this database has had it, so it is not looked at and not made; they had %s", store.Redact(s.f.Queue), strings.Join(had, ", "))
+}
+
+// nameOf is a place without its hosts; empty: none.
+func nameOf(place string) string {
+	u, err := url.Parse(place)
+	if err != nil || u.Scheme == "" {
+		return ""
+	}
+	u.Host = ""
+	return u.String()
 }
 
 // openToLook opens what several processes can see, and takes no part in the sale.
@@ -96,6 +137,9 @@ func (s *service) openToLook(ctx context.Context) (err error) {
 	}
 	if s.f.Queue != "" {
 		if s.queueURL, err = queueURL(s.f.Queue, s.f.Redis); err != nil {
+			return err
+		}
+		if err := s.known(ctx); err != nil {
 			return err
 		}
 		if s.queue, err = backends.Open(ctx, s.queueURL); err != nil {

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,30 @@ func wantVerify(t *testing.T, want int, words []string, args ...string) string {
 		}
 	}
 	return out
+}
+
+// Who only looks makes nothing: a name that is mistyped was a queue afterwards.
+func TestVerifyMakesNoQueue(t *testing.T) {
+	db, args := streams(t)
+	start(t, t.TempDir(), args...).stop(t)
+	u, err := url.Parse(args[5])
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("queue", "mistyped")
+	u.RawQuery = q.Encode()
+	wantVerify(t, 1, []string{"no instance of this database has had it", "queue=" + t.Name()[4:]}, "--db", db, "--redis", args[3], "--queue", u.String())
+	o, err := redis.ParseURL(args[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(o)
+	defer c.Close()
+	if keys, err := c.Keys(t.Context(), "*mistyped*").Result(); err != nil || len(keys) > 0 {
+		t.Errorf("got keys %v, %v, want none", keys, err)
+	}
+	wantVerify(t, 0, []string{"nothing was compared", "balanced: 0 vouchers"}, args...)
 }
 
 func TestVerifySaysWhatItWants(t *testing.T) {

@@ -19,8 +19,15 @@ func (g *Redis) Settings(ctx context.Context) (map[string]string, error) {
 		if err != nil {
 			return err
 		}
+		fsync, err := node.ConfigGet(ctx, "appendfsync").Result()
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
 		mu.Lock()
 		defer mu.Unlock()
+		if how := fsync["appendfsync"]; how != "" && (set["appendfsync"] == "" || how == "no") {
+			set["appendfsync"] = how
+		}
 		if policy := infoField(info, "maxmemory_policy"); policy != "" && (set["maxmemory-policy"] == "" || policy != "noeviction") {
 			set["maxmemory-policy"] = policy
 		}

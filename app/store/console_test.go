@@ -69,6 +69,9 @@ func TestInstancesAreThoseWithANumberAndAWord(t *testing.T) {
 				t.Errorf("got instance %d silent for %v, want it to have just spoken", i.Number, i.Silent)
 			}
 		}
+		if terms, err := s.Terms(t.Context()); err != nil || len(terms) != 1 || terms[0]["gate"] != "in this process" {
+			t.Errorf("got %v, %v, want what one of them told", terms, err)
+		}
 		zero.Stopped = true
 		if err := s.Beat(t.Context(), zero); err != nil {
 			t.Fatal(err)

@@ -68,4 +68,20 @@ func (s *Store) Instances(ctx context.Context) ([]fleet.Instance, error) {
 	return is, nil
 }
 
+// Terms lists what instances, those of before too, told of what all must agree on;
+// none: no build that tells it has run on this database.
+func (s *Store) Terms(ctx context.Context) ([]map[string]string, error) {
+	var told []string
+	if err := s.read.WithContext(ctx).Table("workers").Where("terms <> ''").Pluck("terms", &told).Error; err != nil {
+		return nil, fmt.Errorf("list what instances agreed on: %w", err)
+	}
+	all := make([]map[string]string, len(told))
+	for n, text := range told {
+		if err := json.Unmarshal([]byte(text), &all[n]); err != nil {
+			return nil, fmt.Errorf("list what instances agreed on: %w", err)
+		}
+	}
+	return all, nil
+}
+
 var _ fleet.Store = (*Store)(nil)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -49,8 +50,27 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkNewest(ctx, p); err != nil {
+		return err
+	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// ErrNewer: the database has migrations that this build does not know.
+var ErrNewer = errors.New("the schema is newer than this build")
+
+// checkNewest is ErrNewer for a schema of which this build knows only a part: it
+// may hold rows that this build would read wrongly.
+func (s *Store) checkNewest(ctx context.Context, p *goose.Provider) error {
+	var newest int64
+	// An error is an empty database, or one that whoever asks next finds away.
+	_ = s.write.WithContext(ctx).Raw("SELECT max(version_id) FROM goose_db_version WHERE is_applied").Row().Scan(&newest)
+	all := p.ListSources()
+	if known := all[len(all)-1].Version; newest > known {
+		return fmt.Errorf("%w: it has migration %d, and the last one here is %d: run the newer build", ErrNewer, newest, known)
 	}
 	return nil
 }
@@ -65,6 +85,9 @@ type Migration struct {
 func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
 	p, err := s.provider()
 	if err != nil {
+		return nil, err
+	}
+	if err := s.checkNewest(ctx, p); err != nil {
 		return nil, err
 	}
 	status, err := p.Status(ctx)

@@ -1,11 +1,14 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"queuelab/app/sale"
+	"queuelab/app/store"
 )
 
 // Number 8 was never used, and never can be: see the next test.
@@ -36,6 +39,23 @@ func TestAMigrationBelowTheNewestIsRefused(t *testing.T) {
 	}
 	if err := s.UpWith(t.Context(), "00999_next.sql"); err != nil {
 		t.Errorf("got %v, want the next one applied", err)
+	}
+}
+
+func TestASchemaThatIsNewerThanTheBuildIsRefused(t *testing.T) {
+	rawURL := "sqlite:" + filepath.Join(t.TempDir(), "x.db")
+	s := open(t, rawURL)
+	if err := s.UpWith(t.Context(), "00999_next.sql"); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"up": s.Up(t.Context()), "list": func() error { _, err := s.Migrations(t.Context()); return err }()} {
+		if !errors.Is(err, store.ErrNewer) || !strings.Contains(fmt.Sprint(err), "999") {
+			t.Errorf("%s: got %v, want it refused", name, err)
+		}
+	}
+	if again, err := store.Open(t.Context(), rawURL); err == nil {
+		_ = again.Close()
+		t.Error("got a store, want none: this build could read it wrongly")
 	}
 }
 

@@ -125,7 +125,7 @@ func (s *service) openQueue(ctx context.Context, of Setting, way Way) error {
 
 // saleUnsafe are the settings that the service would refuse: showing what they
 // lose is what the lab is for.
-const saleUnsafe = "redis-persistence,redis-eviction,kafka-acks,rabbitmq-transient,rabbitmq-prefetch,postgres-fsync,postgres-synchronous-commit"
+const saleUnsafe = "redis-persistence,redis-eviction,redis-fsync,kafka-acks,rabbitmq-transient,rabbitmq-prefetch,postgres-fsync,postgres-synchronous-commit"
 
 // saleLanes is how many batches of orders the service decides at once.
 const saleLanes = 4

@@ -91,6 +91,9 @@ func (b *Base) Settings() map[string]string {
 		set["appendonly"] = "no"
 		if b.Facts.AOF {
 			set["appendonly"] = "yes"
+			if b.Facts.Fsync != "" {
+				set["appendfsync"] = b.Facts.Fsync
+			}
 		}
 	}
 	return set
