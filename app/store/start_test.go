@@ -15,7 +15,7 @@ import (
 func bySignal(t *testing.T, s *store.Store, change func(*sale.Voucher)) sale.Voucher {
 	t.Helper()
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	v := sale.Voucher{ID: id(), Title: "tea", Stock: 1, Left: 1, Begin: now.Add(-time.Minute), End: now.Add(time.Hour), Created: now, PerUser: 1, Signal: true}
+	v := sale.Voucher{ID: id(), Title: "tea", Stock: 1, Buckets: 1, Left: 1, Begin: now.Add(-time.Minute), End: now.Add(time.Hour), Created: now, PerUser: 1, Signal: true}
 	if change != nil {
 		change(&v)
 	}
