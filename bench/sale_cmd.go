@@ -40,7 +40,7 @@ func (saleCmd) Help() string {
 same buyers click at the same moments. It shows what a queue gains, or not: how long
 buyers wait for an answer and for their order, how fast units are sold, what the
 database has to do, and whether anything was oversold, undersold or sold twice to one
-buyer. A row that is not valid has no numbers to compare.
+buyer. A row that is not valid has dashes for figures, and its reason beneath the table.
 
 Exit status: 0 every sale was valid, 1 nothing was measured, 3 one was not valid.
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"queuelab/app/loop"
 )
 
 const (
@@ -77,10 +79,13 @@ type Pulse struct {
 	// Ready are the parts that must answer, by name.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
+
+	outage loop.Outage
 }
 
 // Run tells until ctx ends, and then that the instance stops.
 func (p *Pulse) Run(ctx context.Context) {
+	p.outage.Tell = loop.Say(p.Log, "this instance could not say how it is")
 	began := time.Now()
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -104,9 +109,7 @@ func (p *Pulse) Run(ctx context.Context) {
 func (p *Pulse) beat(ctx context.Context, i Instance) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	if err := p.Store.Beat(ctx, i); err != nil {
-		p.Log.Warn("this instance could not say how it is", "error", err)
-	}
+	p.outage.Note(p.Store.Beat(ctx, i))
 }
 
 // Failing asks every part at once, and names those that do not answer well in

@@ -1,9 +1,11 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -27,6 +29,7 @@ func (b *book) Instances(context.Context) ([]Instance, error) { return b.said, n
 func TestAnInstanceTellsHowItIsUntilItSaysThatItStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &book{fail: errors.New("the database is away")} // which is no reason to be silent for ever
+		var log bytes.Buffer
 		var down atomic.Bool
 		answer := func(context.Context) error {
 			if down.Load() {
@@ -34,7 +37,7 @@ func TestAnInstanceTellsHowItIsUntilItSaysThatItStops(t *testing.T) {
 			}
 			return nil
 		}
-		p := &Pulse{Store: b, Self: Instance{Number: 7, Holder: "h", Role: "web"}, Log: slog.New(slog.DiscardHandler),
+		p := &Pulse{Store: b, Self: Instance{Number: 7, Holder: "h", Role: "web"}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 			Ready: map[string]func(context.Context) error{
 				"database":  func(context.Context) error { return nil },
 				"queue":     answer,
@@ -57,6 +60,9 @@ func TestAnInstanceTellsHowItIsUntilItSaysThatItStops(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, b.said); diff != "" {
 			t.Error(diff)
+		}
+		if got := strings.Count(log.String(), "could not say"); got != 1 {
+			t.Errorf("got %d lines about one outage, want one: %s", got, log.String())
 		}
 	})
 }

@@ -151,11 +151,10 @@ func fold(rows []Row) Line {
 		l.Double, l.Failed = max(l.Double, r.Double), max(l.Failed, r.Failed)
 	}
 	l.Valid = len(valid)
-	if len(valid) > 0 {
-		rows = valid
-	}
+	// A sale that went wrong may be fast for that reason: its figures are no match for
+	// those of one that went right.
 	for _, f := range figures() {
-		l.Figures[f.Name] = median(rows, f.of)
+		l.Figures[f.Name] = median(valid, f.of)
 	}
 	return l
 }
@@ -183,7 +182,7 @@ func JSON(w io.Writer, r Result) error {
 }
 
 // CSV writes a line for each sale, with a head. What a sale does not tell is
-// empty, never 0.
+// empty, never 0, and so are the figures of one that is not valid.
 func CSV(w io.Writer, r Result) error {
 	out := csv.NewWriter(w)
 	head := []string{"way", "queue", "trial", "valid", "why", "buyers", "stock", "sold", "oversold", "undersold", "double", "lost", "waiting", "failed", "refused", "unanswered"}
@@ -207,7 +206,7 @@ func CSV(w io.Writer, r Result) error {
 			number(int(x.Refused)), number(int(x.Unanswered))}
 		for _, f := range fs {
 			text := ""
-			if v := f.of(x); v != nil && held {
+			if v := f.of(x); v != nil && x.valid() {
 				text = strconv.FormatFloat(*v, 'f', -1, 64)
 			}
 			record = append(record, text)
