@@ -219,7 +219,14 @@ func parse(args []string, stdout, stderr io.Writer) (*commands, string, error) {
 	return &c, parsed.Command(), nil
 }
 
+// built is the version that an image or a package was built as: the linker sets it,
+// where the source has no repository to tell it.
+var built string
+
 func version() string {
+	if built != "" {
+		return built
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -128,6 +128,24 @@ func TestKubernetesManifestsStartWhatThereIs(t *testing.T) {
 	p.stop(t)
 }
 
+// wantLinkedVersion wants that the image is told its version, as it has no repository to
+// take one from.
+func wantLinkedVersion(t *testing.T, dockerfile string) {
+	t.Helper()
+	m := regexp.MustCompile(`-ldflags="([^"]*)"`).FindStringSubmatch(dockerfile)
+	if m == nil || !strings.Contains(dockerfile, "ARG VERSION") {
+		t.Fatal("got no flags of the linker, or no VERSION in the Dockerfile")
+	}
+	name := ""
+	for _, set := range regexp.MustCompile(`-X main\.(\w+)=\$\{VERSION\}`).FindAllStringSubmatch(m[1], -1) {
+		name = set[1]
+	}
+	source, err := os.ReadFile("main.go")
+	if err != nil || name == "" || !regexp.MustCompile(`(?m)^var `+name+` string$`).Match(source) {
+		t.Errorf("got %q, %v, want a variable of the program that takes the version", m[1], err)
+	}
+}
+
 func TestTheImageHasAllThatTheServiceIsBuiltOf(t *testing.T) {
 	b, err := os.ReadFile("../compose/seckill/Dockerfile")
 	if err != nil {
@@ -139,6 +157,7 @@ func TestTheImageHasAllThatTheServiceIsBuiltOf(t *testing.T) {
 			t.Errorf("got no %q in the Dockerfile", want)
 		}
 	}
+	wantLinkedVersion(t, text)
 	copied := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^COPY (\w+) \w+$`).FindAllStringSubmatch(text, -1) {
 		copied[m[1]] = true

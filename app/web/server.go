@@ -100,7 +100,7 @@ func New(o Options) *Server {
 	if o.Tracer != nil {
 		s.app.Use(traced(o.Tracer))
 	}
-	s.app.Use(s.o.Metrics.measure, guarded())
+	s.app.Use(s.o.Metrics.measure, guarded(), s.deeds)
 	s.opsRoutes(s.app, true)
 	if o.HealthOnly {
 		if o.Reconcile != nil {
