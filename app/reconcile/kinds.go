@@ -84,9 +84,6 @@ func Steps() []Step {
 // that have a unit, though nothing is in flight. Drift then says which.
 const Uneven Kind = "buyers_differ"
 
-// ReasonLost: the order's unit was held for it, and nothing else was left of it.
-const ReasonLost = "lost"
-
 // Sure reports whether one look is enough: the numbers are all of one moment.
 func (k Kind) Sure() bool {
 	return k == Oversold || k == SoldTwice || k == StockSumDiffers || k == DatabasesDiffer

@@ -151,7 +151,7 @@ func (r *Reconciler) lost(ctx context.Context, d Drift) (done, error) {
 	}
 	lost := d.reservation
 	lost.AtMillis = time.Now().UnixMilli()
-	o, err := r.Store.Fail(ctx, lost, ReasonLost)
+	o, err := r.Store.Fail(ctx, lost, sale.ReasonLost)
 	if err != nil {
 		return done{}, err
 	}

@@ -8,9 +8,6 @@ import (
 	"queuelab/queue"
 )
 
-// ReasonDiscarded: an operator discarded the message of the order.
-const ReasonDiscarded = "discarded"
-
 // LetterState is what became of a dead letter.
 type LetterState string
 

@@ -6,12 +6,6 @@ import (
 	"time"
 )
 
-// Why an order is closed by wish.
-const (
-	ReasonByBuyer    = "by_buyer"    // the buyer cancelled it
-	ReasonByOperator = "by_operator" // an operator refunded it
-)
-
 // PaymentState is where the money of a payment is.
 type PaymentState string
 
@@ -23,13 +17,6 @@ const (
 	RefundDue PaymentState = "refund_due"
 	// MoneyBack: the money went back.
 	MoneyBack PaymentState = "refunded"
-)
-
-// Why a payment pays nothing.
-const (
-	ReasonTooLate     = "too_late"     // the order is cancelled, or its time to pay has ended
-	ReasonAlreadyPaid = "already_paid" // another payment pays it
-	ReasonNotSold     = "not_sold"     // the order failed
 )
 
 // Payment is money that was paid for an order, as the payment provider tells it.
@@ -124,7 +111,7 @@ func (s *Service) Pay(ctx context.Context, p Payment) (Order, error) {
 	case "":
 		s.Results.Decided(o)
 		return o, nil
-	case ReasonAlreadyPaid:
+	case ReasonPaid:
 		return Order{}, &Error{Code: CodeAlreadyPaid, Message: "the order is paid already: this payment was kept, and its money is to go back"}
 	default:
 		return Order{}, &Error{Code: CodeTooLate, Message: fmt.Sprintf("the order is %s, or its time to pay has ended: this payment was kept, and its money is to go back", o.Status)}

@@ -14,15 +14,6 @@ import (
 	"queuelab/app/sale"
 )
 
-// Why an order fails or is cancelled.
-const (
-	ReasonSoldOut       = "sold_out"       // the database had no unit left
-	ReasonAlreadyBought = "already_bought" // the buyer has another confirmed order
-	ReasonNoVoucher     = "not_found"      // there is no such voucher
-	ReasonIDTaken       = "id_taken"       // another reservation had the same order id
-	ReasonUnpaid        = "unpaid"         // the time to pay ended
-)
-
 // Fulfil decides the orders of a batch in one transaction: each gets a unit of
 // the voucher's stock and is confirmed, or fails with a reason. It returns the
 // decisions in the order of the reservations. An order that was decided before
@@ -81,7 +72,7 @@ func decisions(rs []sale.Reservation, decided map[int64]decision) []sale.Decisio
 		d := decided[int64(r.OrderID)]
 		if !d.of(r) {
 			// Never tell a buyer of somebody else's order.
-			out[i] = sale.Decision{Order: row(r, sale.Failed, ReasonIDTaken, time.Now()).order()}
+			out[i] = sale.Decision{Order: row(r, sale.Failed, sale.ReasonIDTaken, time.Now()).order()}
 			continue
 		}
 		out[i] = sale.Decision{Order: d.order(), Again: d.again}
@@ -235,7 +226,7 @@ func settleOld(tx *gorm.DB, old []sale.Reservation, decided map[int64]decision, 
 	var refused []orderRow
 	for _, r := range old {
 		if _, ok := decided[int64(r.OrderID)]; !ok {
-			w := row(r, sale.Failed, ReasonAlreadyBought, now)
+			w := row(r, sale.Failed, sale.ReasonAlreadyBought, now)
 			refused = append(refused, w)
 			decided[w.ID] = decision{orderRow: w}
 		}
@@ -267,9 +258,9 @@ func (s *Store) takeStock(tx *gorm.DB, voucher sale.ID, rs []sale.Reservation, d
 	if err := tx.Model(&voucherRow{}).Where("id = ?", int64(voucher)).Pluck("stock_left", &left).Error; err != nil {
 		return fmt.Errorf("look for voucher %s: %w", voucher, err)
 	}
-	reason := ReasonSoldOut
+	reason := sale.ReasonSoldOut
 	if len(left) == 0 {
-		reason, left = ReasonNoVoucher, []int64{0}
+		reason, left = sale.ReasonNoVoucher, []int64{0}
 	}
 	got := min(left[0], n)
 	if got > 0 {
@@ -292,7 +283,7 @@ func (s *Store) takeStock(tx *gorm.DB, voucher sale.ID, rs []sale.Reservation, d
 		string(sale.Failed), reason, now.UnixMilli(), ids).Error; err != nil {
 		return fmt.Errorf("fail %d orders: %w", len(ids), err)
 	}
-	if reason == ReasonSoldOut {
+	if reason == sale.ReasonSoldOut {
 		s.soldOut.note(voucher)
 	}
 	return nil

@@ -102,7 +102,7 @@ func failOrder(tx *gorm.DB, r sale.Reservation, reason string) (orderRow, error)
 		return orderRow{}, err
 	}
 	if !w.of(r) {
-		w = row(r, sale.Failed, ReasonIDTaken, time.Now())
+		w = row(r, sale.Failed, sale.ReasonIDTaken, time.Now())
 	}
 	return w, nil
 }

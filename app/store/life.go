@@ -75,7 +75,7 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]sale.Order, error) {
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		moved, err = s.closeOrders(tx, change{to: sale.Cancelled, reason: ReasonUnpaid, which: unpaid}, ids)
+		moved, err = s.closeOrders(tx, change{to: sale.Cancelled, reason: sale.ReasonUnpaid, which: unpaid}, ids)
 		return err
 	})
 	return orders(moved), wrap("cancel unpaid orders", err)

@@ -111,7 +111,7 @@ func TestOnlyWhatIsUnpaidAndDueExpires(t *testing.T) {
 		fulfil(t, s, []sale.Reservation{a}, "confirmed")
 		eventually(t, "the order with the short deadline is due", func() bool { due, err := s.Due(t.Context()); return err == nil && due.Unpaid <= 0 })
 		os, err := s.Expire(t.Context(), 10)
-		if err != nil || len(os) != 1 || os[0].OrderID != a.OrderID || os[0].Status != sale.Cancelled || os[0].Reason != store.ReasonUnpaid {
+		if err != nil || len(os) != 1 || os[0].OrderID != a.OrderID || os[0].Status != sale.Cancelled || os[0].Reason != sale.ReasonUnpaid {
 			t.Fatalf("got %+v, %v, want the order with the short deadline", os, err)
 		}
 		if os, err = s.Expire(t.Context(), 10); err != nil || len(os) != 0 {

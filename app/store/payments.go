@@ -103,7 +103,7 @@ func (s *Store) settlePayment(tx *gorm.DB, id string, w *orderRow, k *paymentRow
 	reason := sale.ReasonTooLate
 	switch sale.Status(w.Status) {
 	case sale.Paid:
-		reason = sale.ReasonAlreadyPaid
+		reason = sale.ReasonPaid
 	case sale.Failed:
 		reason = sale.ReasonNotSold
 	}

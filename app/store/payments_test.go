@@ -35,7 +35,7 @@ func TestAPaymentThatIsToldTwiceIsOne(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if o, p := pay(t, s, r, "another"); o.Status != sale.Paid || p.State != sale.RefundDue || p.Reason != sale.ReasonAlreadyPaid {
+		if o, p := pay(t, s, r, "another"); o.Status != sale.Paid || p.State != sale.RefundDue || p.Reason != sale.ReasonPaid {
 			t.Errorf("got %+v, %+v for a second payment, want it due back", o, p)
 		}
 		ps, err := s.Payments(t.Context(), sale.Taken, sale.Payment{}, 10)

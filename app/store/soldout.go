@@ -78,7 +78,7 @@ func (s *Store) failSoldOut(ctx context.Context, todo []sale.Reservation) (map[i
 		var rows []orderRow
 		for _, r := range todo {
 			if out[int64(r.VoucherID)] {
-				rows = append(rows, row(r, sale.Failed, ReasonSoldOut, now))
+				rows = append(rows, row(r, sale.Failed, sale.ReasonSoldOut, now))
 			}
 		}
 		if len(rows) == 0 {

@@ -237,7 +237,7 @@ func (s *Store) ask(ctx context.Context, rs []sale.Reservation) error {
 		var refused []orderRow
 		for _, r := range open {
 			if !slices.Contains(noted, int64(r.OrderID)) {
-				refused = append(refused, row(r, sale.Failed, ReasonAlreadyBought, time.Now()))
+				refused = append(refused, row(r, sale.Failed, sale.ReasonAlreadyBought, time.Now()))
 			}
 		}
 		return failAll(tx, refused)
@@ -321,12 +321,12 @@ func (s *Store) answer(ctx context.Context, asked []request) (map[requestName]st
 			why := ""
 			switch {
 			case !known:
-				why = ReasonNoVoucher
+				why = sale.ReasonNoVoucher
 			case r.Kind == giveUnit:
 				left[r.VoucherID]++
 				change[r.VoucherID]++
 			case n <= 0:
-				why = ReasonSoldOut
+				why = sale.ReasonSoldOut
 			default:
 				left[r.VoucherID]--
 				change[r.VoucherID]--

@@ -86,7 +86,7 @@ func (m *Metrics) begin() {
 		m.publishes.of([2]string{outcome.String(), "click"})
 	}
 	m.orders.of([2]string{string(sale.Confirmed), ""})
-	m.orders.of([2]string{string(sale.Failed), "sold_out"})
+	m.orders.of([2]string{string(sale.Failed), sale.ReasonSoldOut})
 	for _, code := range []string{string(sale.CodeBusy), "rate_limited", "internal"} {
 		m.refusals.of(code)
 	}

@@ -2,7 +2,9 @@ package web
 
 import (
 	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +69,40 @@ func TestTheConsoleHasWordsForEveryCodeInBothLanguages(t *testing.T) {
 	for _, f := range faults {
 		if len(f.Facts) != factsOf[string(f.Kind)] {
 			t.Errorf("%s: got facts %q, want %d", f.Kind, f.Facts, factsOf[string(f.Kind)])
+		}
+	}
+}
+
+func TestBuyersReadWhyTheirOrderIsOverInBothLanguages(t *testing.T) {
+	b, err := storefrontFiles.ReadFile("pages/storefront-text.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	en, zh, ok := strings.Cut(string(b), "  zh: {")
+	if !ok {
+		t.Fatal("got no Chinese words")
+	}
+	for _, reason := range sale.Reasons() {
+		for language, words := range map[string]string{"English": en, "Chinese": zh} {
+			if !strings.Contains(words, " why_"+reason+`: "`) {
+				t.Errorf("reason %s has no words in %s", reason, language)
+			}
+		}
+	}
+}
+
+func TestEveryReasonIsOnTheList(t *testing.T) {
+	b, err := os.ReadFile("../sale/reasons.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := regexp.MustCompile(`Reason\w+ += "(\w+)"`).FindAllStringSubmatch(string(b), -1)
+	if len(written) != len(sale.Reasons()) {
+		t.Errorf("got %d reasons on the list, want the %d that there are", len(sale.Reasons()), len(written))
+	}
+	for _, w := range written {
+		if !slices.Contains(sale.Reasons(), w[1]) {
+			t.Errorf("reason %s is not on the list", w[1])
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (w *world) decide(batch []*modelled) {
 		switch {
 		case o.status != "":
 		case bought[o.UserID]:
-			o.status, o.reason = sale.Failed, store.ReasonAlreadyBought
+			o.status, o.reason = sale.Failed, sale.ReasonAlreadyBought
 		default:
 			bought[o.UserID] = true
 			fresh = append(fresh, o)
@@ -113,7 +113,7 @@ func (w *world) decide(batch []*modelled) {
 			w.left--
 			o.status = sale.Confirmed
 		} else {
-			o.status, o.reason = sale.Failed, store.ReasonSoldOut
+			o.status, o.reason = sale.Failed, sale.ReasonSoldOut
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (w *world) giveUp(t *rapid.T) {
 		t.Fatal(err)
 	}
 	if o.status == "" {
-		o.status, o.reason = sale.Failed, worker.ReasonUndeliverable
+		o.status, o.reason = sale.Failed, sale.ReasonUndeliverable
 	}
 }
 
@@ -238,7 +238,7 @@ func (w *world) sweepOnce(t *rapid.T) {
 	}
 	for _, o := range w.orders {
 		if o.status == sale.Confirmed && o.overdue {
-			o.status, o.reason = sale.Cancelled, store.ReasonUnpaid
+			o.status, o.reason = sale.Cancelled, sale.ReasonUnpaid
 			w.left++
 		}
 	}

@@ -174,7 +174,7 @@ func TestAMessageThatKillsTheProcessIsGivenUpAndItsNeighboursAreNot(t *testing.T
 	}
 	for i, r := range rs {
 		if i == poisonBatch/2 {
-			l.wantOrder(r, sale.Failed, worker.ReasonUndeliverable)
+			l.wantOrder(r, sale.Failed, sale.ReasonUndeliverable)
 		} else {
 			l.wantOrder(r, sale.Confirmed, "")
 		}
@@ -213,7 +213,7 @@ func TestAPanicOfOneOrderIsNotItsNeighbours(t *testing.T) {
 	l.drained()
 	for i, r := range rs {
 		if i == 3 {
-			l.wantOrder(r, sale.Failed, worker.ReasonUndeliverable)
+			l.wantOrder(r, sale.Failed, sale.ReasonUndeliverable)
 		} else {
 			l.wantOrder(r, sale.Confirmed, "")
 		}

@@ -43,9 +43,6 @@ type Meter interface {
 	Expired(orders int)
 }
 
-// ReasonUndeliverable: every attempt to decide the order failed.
-const ReasonUndeliverable = "undeliverable"
-
 // Worker decides orders.
 type Worker struct {
 	Store    Store
@@ -313,7 +310,7 @@ func (w *Worker) deadLetter(ctx context.Context, d *queue.Delivery, cause error)
 	var asOf time.Time
 	err = w.patiently(ctx, func() (err error) {
 		asOf = time.Now()
-		o, err = w.Store.GiveUp(ctx, r, letterID(d), d.Body, ReasonUndeliverable, cause.Error())
+		o, err = w.Store.GiveUp(ctx, r, letterID(d), d.Body, sale.ReasonUndeliverable, cause.Error())
 		return err
 	})
 	if err != nil && ctx.Err() == nil {

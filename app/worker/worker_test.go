@@ -314,7 +314,7 @@ func TestOneBadOrderDoesNotTakeItsBatchWithIt(t *testing.T) {
 	l.drained()
 	for i, r := range rs {
 		if i == 2 {
-			l.wantOrder(r, sale.Failed, worker.ReasonUndeliverable)
+			l.wantOrder(r, sale.Failed, sale.ReasonUndeliverable)
 		} else {
 			l.wantOrder(r, sale.Confirmed, "")
 		}
@@ -369,7 +369,7 @@ func TestAttemptsAreKeptInTheStoreWhereTheQueueDoesNotCount(t *testing.T) {
 	l.send(r)
 	l.work()
 	l.drained()
-	l.wantOrder(r, sale.Failed, worker.ReasonUndeliverable)
+	l.wantOrder(r, sale.Failed, sale.ReasonUndeliverable)
 	if calls.Load() != 1 {
 		t.Errorf("got %d calls, want only the last one of the dead letter", calls.Load())
 	}

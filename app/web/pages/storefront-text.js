@@ -34,6 +34,7 @@ const words = {
     why_sold_out: "all units were sold", why_already_bought: "you have one already", why_unpaid: "not paid in time", why_by_buyer: "by your wish",
     why_by_operator: "refunded by the shop", why_too_late: "the time to pay had ended; the money goes back", why_already_paid: "it was paid already; this money goes back", why_ended: "the sale had ended",
     why_undeliverable: "the shop could not process it", why_discarded: "the shop could not process it", why_not_found: "the shop could not process it", why_id_taken: "the shop could not process it",
+    why_lost: "the shop lost it; nothing is owed, and you may buy again", why_not_sold: "the order had failed; the money goes back",
     unknownVoucher: "A voucher", said: "The shop says: {message}",
   },
   zh: {
@@ -69,6 +70,7 @@ const words = {
     why_sold_out: "已经售罄", why_already_bought: "你已经有一件了", why_unpaid: "没有按时付款", why_by_buyer: "按你的要求",
     why_by_operator: "商店已退款", why_too_late: "付款时间已过，款项会退回", why_already_paid: "已经付过款，这笔款项会退回", why_ended: "秒杀已经结束",
     why_undeliverable: "商店没能处理这个订单", why_discarded: "商店没能处理这个订单", why_not_found: "商店没能处理这个订单", why_id_taken: "商店没能处理这个订单",
+    why_lost: "商店丢失了这个订单，你不用付款，可以重新购买", why_not_sold: "订单没有成功，款项会退回",
     unknownVoucher: "优惠券", said: "商店回复：{message}",
   },
 };
