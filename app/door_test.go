@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"queuelab/app/door"
 	"queuelab/app/store"
@@ -132,6 +133,43 @@ func TestAnOperatorIsAddedWithAPasswordFromStandardInput(t *testing.T) {
 		if out, err := add(tc.name, tc.in); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q, %q: got %q, %v, want an error with %q", tc.name, tc.in, out, err, tc.want)
 		}
+	}
+}
+
+func TestAnOperatorIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	db := "sqlite:" + filepath.Join(dir, "x.db")
+	t.Setenv(passwordEnv, "correct horse")
+	remove := func(name string) (string, error) {
+		var out bytes.Buffer
+		err := run(t.Context(), []string{"operator", "remove", name, "--db", db}, &out, io.Discard)
+		return out.String(), err
+	}
+	if err := run(t.Context(), []string{"operator", "add", "ann", "--db", db}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := remove("ann"); err != nil || !strings.Contains(out, "ann is no operator") {
+		t.Fatalf("got %q, %v", out, err)
+	}
+	for _, name := range []string{"ann", "nobody"} {
+		if out, err := remove(name); err == nil || !strings.Contains(err.Error(), "no operator") {
+			t.Errorf("%s: got %q, %v, want that there is no such operator", name, out, err)
+		}
+	}
+	s, err := store.Open(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	a, err := s.Account(t.Context(), "ann")
+	if err != nil || a.Role != door.Buyer {
+		t.Fatalf("got %+v, %v, want a buyer", a, err)
+	}
+	if ok, err := door.NewPasswords().Verify(t.Context(), a.Hash, "correct horse"); ok || err != nil {
+		t.Errorf("got %v, %v with the password of before, want no way in", ok, err)
+	}
+	if changed, err := s.ChangedAccounts(t.Context(), time.Hour); err != nil || len(changed) != 1 {
+		t.Errorf("got %v, %v, want the account among those whose tokens end", changed, err)
 	}
 }
 

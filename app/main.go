@@ -168,6 +168,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return c.Operator.Add.run(ctx, f, os.Stdin, stdout, stderr)
 	}
 	switch {
+	case strings.HasPrefix(command, "operator remove"):
+		return c.Operator.Remove.run(ctx, f, stdout)
 	case strings.HasPrefix(command, "verify"):
 		return c.Verify.run(ctx, f, stdout, stderr)
 	case command == "migrate status":

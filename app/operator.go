@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,8 @@ import (
 
 // operatorCmd is seckill operator.
 type operatorCmd struct {
-	Add operatorAdd `cmd:"" help:"Make an operator's account, or give one another password."`
+	Add    operatorAdd    `cmd:"" help:"Make an operator's account, or give one another password."`
+	Remove operatorRemove `cmd:"" help:"Take an operator's account away."`
 }
 
 // passwordEnv is where a new operator's password may come from. It is no flag:
@@ -73,6 +75,48 @@ func (o *operatorAdd) run(ctx context.Context, f *flags, stdin io.Reader, stdout
 		return err
 	}
 	fmt.Fprintf(stdout, "%s is an operator of %s\n", o.Name, store.Redact(f.DB))
+	return nil
+}
+
+// operatorRemove is seckill operator remove.
+type operatorRemove struct {
+	Name string `arg:"" help:"The operator's name."`
+}
+
+// Help is what kong shows beneath the flags.
+func (operatorRemove) Help() string {
+	return `The account stays as a buyer's that nobody can log in to, so that nobody else takes the name; seckill operator add gives it back. Tokens of that name are refused within 5 seconds, by every instance that the database answers.
+
+Example:
+
+  seckill operator remove ann --db postgres://shop@127.0.0.1/shop`
+}
+
+func (o *operatorRemove) run(ctx context.Context, f *flags, stdout io.Writer) error {
+	only := *f
+	only.StockDB = "" // accounts are beside the orders
+	s, err := openStore(ctx, &only, f.operations.Migrate != "off")
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	a, err := s.Account(ctx, o.Name)
+	if err == nil && a.Role != door.Operator {
+		err = errors.New("it is a buyer's")
+	}
+	if err != nil {
+		return fmt.Errorf("no operator %q in %s: %w", o.Name, store.Redact(f.DB), err)
+	}
+	// Not deleted: what is not there is not among the accounts that changed, and its
+	// tokens would be believed for a day.
+	if a.Hash, err = door.NewPasswords().Hash(ctx, rand.Text()); err != nil {
+		return err
+	}
+	a.Role = door.Buyer
+	if err := s.PutAccount(ctx, a); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s is no operator of %s any more\n", o.Name, store.Redact(f.DB))
 	return nil
 }
 
