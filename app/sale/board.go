@@ -173,6 +173,20 @@ func (b *Board) Opens(v Voucher) time.Time {
 	return v.Opens()
 }
 
+// leave gives vouchers the gate's number of units left, where it is known.
+func (b *Board) leave(vs []Voucher) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range vs {
+		if s := b.scenes[vs[i].ID]; s != nil && s.Known {
+			vs[i].Left = s.Left
+		}
+	}
+}
+
 // keep forgets all starts but these and the latest ones.
 func (b *Board) keep(starts []Signal) {
 	b.mu.Lock()

@@ -146,3 +146,18 @@ func TestWhatNobodyWatchesIsNotAskedFor(t *testing.T) {
 		}
 	})
 }
+
+func TestAListSaysWhatThoseSeeWhoWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, g := running(t)
+		g.set(1, 7)
+		w := b.Watch(1, 2)
+		defer w.Close()
+		synctest.Wait()
+		vs := []Voucher{{ID: 1, Left: 10}, {ID: 2, Left: 10}, {ID: 3, Left: 10}}
+		b.leave(vs)
+		if vs[0].Left != 7 || vs[1].Left != 10 || vs[2].Left != 10 {
+			t.Errorf("got %d, %d and %d left, want the gate's 7, and the database's where the gate knows nothing or nobody watches", vs[0].Left, vs[1].Left, vs[2].Left)
+		}
+	})
+}

@@ -46,9 +46,9 @@ type Offer struct {
 // CodeInvalid.
 func (o Offer) Validate() error {
 	switch {
-	case strings.TrimSpace(o.Title) == "":
-		return invalid("title is missing")
-	case !utf8.ValidString(o.Title) || strings.IndexFunc(o.Title, unicode.IsControl) >= 0:
+	case !strings.ContainsFunc(o.Title, visible):
+		return invalid("title is missing, or nothing of it can be seen")
+	case !utf8.ValidString(o.Title) || strings.ContainsFunc(o.Title, hides):
 		return invalid("title has characters that cannot be shown")
 	case utf8.RuneCountInString(o.Title) > MaxTitle:
 		return invalid("title is longer than 200 characters")
@@ -77,3 +77,9 @@ func (o Offer) Validate() error {
 	}
 	return o.checkStart()
 }
+
+func visible(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !unicode.IsMark(r) }
+
+// hides reports whether a character changes how others look, such as their
+// direction: with one a title reads as something that it is not.
+func hides(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -25,9 +26,12 @@ func (s *Server) ledger(c *fiber.Ctx) error {
 	if _, err := s.onlyOperator(c); err != nil {
 		return err
 	}
-	limit := c.QueryInt("limit", 50)
-	if limit < 1 || limit > 1000 {
-		return failure(fiber.StatusBadRequest, "invalid", "limit must be from 1 to 1000")
+	limit := 50
+	if q := c.Query("limit"); q != "" {
+		var err error
+		if limit, err = strconv.Atoi(q); err != nil || limit < 1 || limit > 1000 {
+			return failure(fiber.StatusBadRequest, "invalid", "limit must be from 1 to 1000")
+		}
 	}
 	ctx, cancel := timed(c)
 	defer cancel()

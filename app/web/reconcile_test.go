@@ -29,6 +29,7 @@ func TestAnOperatorSeesTheLedgerAndWhatDrifts(t *testing.T) {
 	l.want("GET", "/api/operator/ledger", "", as("a"), http.StatusForbidden, "forbidden")
 	l.want("GET", "/api/operator/drift", "", as("a"), http.StatusForbidden, "forbidden")
 	l.want("GET", "/api/operator/ledger?limit=0", "", asOperator, http.StatusBadRequest, "invalid")
+	l.want("GET", "/api/operator/ledger?limit=abc", "", asOperator, http.StatusBadRequest, "invalid")
 
 	get := func(path string, into any) {
 		t.Helper()
