@@ -25,6 +25,7 @@ func (s *Server) publicRoutes(api fiber.Router) {
 func (s *Server) doorRoutes(api fiber.Router) {
 	api.Post("/register", s.register)
 	api.Post("/login", s.login)
+	api.Post("/password", s.password)
 	api.Get("/login/captcha", s.loginCaptcha)
 	api.Get("/session", s.session)
 	api.Get("/vouchers/:id/captcha", s.captcha)
