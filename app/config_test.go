@@ -80,6 +80,7 @@ func TestWhatIsPrintedIsAConfigurationWithoutSecrets(t *testing.T) {
 func TestWhatStandsForASecretIsNone(t *testing.T) {
 	for _, args := range [][]string{
 		{"--operator-token", leftOut}, {"--token-key-old", leftOut, "--token-key", strings.Repeat("k", 32)},
+		{"--lab", "--redis", "redis://h/0", "--queue", "redis-streams", "--operator-token", leftOut}, // where it may be short
 		{"--db", "postgres://u:" + leftOut + "@h/x"}, {"--db", "postgres://h/x?user=u&password=" + leftOut}, {"--redis", "redis://:" + leftOut + "@h/0"},
 	} {
 		if err := run(t.Context(), append(args, "--print-config"), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), args[len(args)-2]) {
