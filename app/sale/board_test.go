@@ -48,6 +48,9 @@ func running(t *testing.T) (*Board, *tills) {
 		synctest.Wait()
 	})
 	go b.Run(ctx)
+	// In false time: the first look, which finds nobody, and the rest after it are
+	// over before anybody watches.
+	time.Sleep(2 * boardRest)
 	return b, g
 }
 
