@@ -15,7 +15,7 @@ import (
 // from asks as somebody who is not on this machine.
 func (l *lab) from(path string, headers ...string) int {
 	l.t.Helper()
-	req := httptest.NewRequest("GET", path, nil)
+	req := httptest.NewRequest(http.MethodGet, path, nil)
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Set(name, value)
@@ -68,7 +68,7 @@ func TestTheListenerOfOperationsHasNothingOfTheSale(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- l.srv.ServeOps(ln) }()
 	for path, want := range map[string]int{"/metrics": 200, "/healthz": 200, "/readyz": 200, "/api/vouchers": 404, "/": 404} {
-		req, _ := http.NewRequest("GET", "http://"+ln.Addr().String()+path, nil)
+		req, _ := http.NewRequest(http.MethodGet, "http://"+ln.Addr().String()+path, nil)
 		req.Header.Set("X-Forwarded-For", "203.0.113.9")
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {

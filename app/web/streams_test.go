@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -30,7 +31,7 @@ func TestNobodyWaitsLongerThanTheMost(t *testing.T) {
 		return c.SendString(wait.String())
 	})
 	for asked, want := range map[string]string{"": "7s", "5s": "5s", "0s": "0s", "1h": "1m0s", "-1s": "refused", "soon": "refused"} {
-		resp, err := app.Test(httptest.NewRequest("GET", "/?wait="+url.QueryEscape(asked), nil), -1)
+		resp, err := app.Test(httptest.NewRequest(http.MethodGet, "/?wait="+url.QueryEscape(asked), nil), -1)
 		if err != nil {
 			t.Fatal(err)
 		}

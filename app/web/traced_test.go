@@ -34,7 +34,7 @@ func TestAReplayIsOneTraceWithItsPublish(t *testing.T) {
 	}
 	req.Header.Set("Authorization", "Bearer "+operator)
 	resp, err := New(o).app.Test(req, -1)
-	if err != nil || resp.StatusCode != 200 {
+	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("got %v, %v, want the letter replayed", resp, err)
 	}
 	resp.Body.Close()

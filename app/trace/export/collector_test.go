@@ -82,7 +82,7 @@ func TestACollectorGetsEverySpan(t *testing.T) {
 	if err := tr.Close(); err != nil || log.Len() > 0 {
 		t.Fatalf("got %v and log %s, want neither", err, log)
 	}
-	if r := c.request; r.Method != "POST" || r.URL.Path != "/v1/traces" || r.Header.Get("X-Tenant") != "shop" || r.Header.Get("Authorization") != "" {
+	if r := c.request; r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("X-Tenant") != "shop" || r.Header.Get("Authorization") != "" {
 		t.Errorf("got %s %s with %v, want a POST to /v1/traces with the headers of the environment", r.Method, r.URL, r.Header)
 	}
 	if len(c.got) != 1 || len(c.got[0].ScopeSpans) != 1 || len(c.got[0].ScopeSpans[0].Spans) != 2 {
