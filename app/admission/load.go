@@ -76,13 +76,16 @@ func (g *Redis) loadAll(ctx context.Context, bs []bucket, v sale.Voucher) (bool,
 			newest = max(newest, n)
 		}
 	}
-	begin := run(ctx, g.scripts.begin, g.keys(bs[0])[:1], newest)
+	begin := run(ctx, g.scripts.begin, g.keys(bs[0])[:1], newest, ps[0].done)
 	if err := g.exec(ctx, begin); err != nil {
 		return false, fmt.Errorf("begin script: %w", err)
 	}
 	plan, err := begin.Text()
 	if err != nil {
 		return false, fmt.Errorf("begin script: %w", err)
+	}
+	if plan == "" {
+		return false, errPlan
 	}
 	held, err := g.closeAll(ctx, bs, plan)
 	if err != nil {

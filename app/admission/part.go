@@ -16,8 +16,9 @@ type part struct {
 	units, left   int64
 	buyers, marks int64
 	plan          string
-	moved         int64 // how often units were taken away
-	owed          bool  // buyers of another bucket have no unit
+	done          string // of the first bucket: the last plan that opened it
+	moved         int64  // how often units were taken away
+	owed          bool   // buyers of another bucket have no unit
 	out           map[int]note
 	in            map[int]int64 // the last move from each bucket
 }
@@ -108,6 +109,8 @@ func readPart(v any) (p part, err error) {
 			numbers++
 		case "plan":
 			p.plan = value
+		case "done":
+			p.done = value
 		case "moved":
 			p.moved = number(value, 64)
 		case "owed":
