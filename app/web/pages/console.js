@@ -323,7 +323,8 @@ function showVoucher(c, v) {
   facts.push(t("voucherNo", v.id));
   set(c.facts, facts.join(" · "));
   showFunnel(c.rows, v.funnel);
-  chip(c.verdict, v.balanced ? "good" : "bad", t(v.balanced ? "balanced" : "unbalanced"));
+  const seen = v.gate || state.stockless; // half of what balances is unknown without
+  chip(c.verdict, !v.balanced ? "bad" : seen ? "good" : "", t(!v.balanced ? "unbalanced" : seen ? "balanced" : "halfSeen"));
   ["database", "gate", "orders"].forEach((k, i) => set(c.heads[i], t(k)));
   set(c.db, t("dbLine", num(v.stock), num(v.left), num(v.held), "", v.stock === v.left + v.held ? "=" : "≠"));
   const g = v.gate;
@@ -513,7 +514,7 @@ function showDrift() {
   const count = el("span");
   if (!looked) set($("drift-count"), drift.off ? t("off") : null);
   else {
-    chip(count, ds.length ? "bad" : "good", t("standing", num(ds.length)));
+    chip(count, ds.length ? "bad" : drift.failed ? "" : "good", drift.failed ? t("atLeast", num(ds.length)) : t("standing", num(ds.length)));
     $("drift-count").classList.remove("unknown");
     $("drift-count").replaceChildren(count);
   }
