@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"queuelab/app/sale"
 )
@@ -14,8 +15,12 @@ import (
 // from everybody else, and gains nothing.
 const lineMost = 128
 
+// lineRest is the least between the beginnings of two trips: at half of what the
+// door can do, each would carry one or two clicks, at half as much again for each.
+const lineRest = time.Millisecond
+
 // line gathers the clicks that come while a round trip is under way, and sends
-// them as the next one. A lone click waits for nobody. One trip at a time: with
+// them as the next one. A click that comes alone waits for nobody. One trip at a time: with
 // two, each would carry half as many, and cost as much. Nothing runs while there
 // are none, so there is nothing to close.
 type line struct {
@@ -24,6 +29,7 @@ type line struct {
 	mu      sync.Mutex
 	waiting []*asking
 	running bool
+	sent    time.Time // when the last trip began; only who runs has it
 	spare   sync.Pool // of askings that nobody has any more
 }
 
@@ -70,6 +76,9 @@ func (l *line) run() {
 	for {
 		// Whoever is about to click does so first, and shares the trip.
 		runtime.Gosched()
+		if rest := lineRest - time.Since(l.sent); rest > 0 {
+			time.Sleep(rest)
+		}
 		l.mu.Lock()
 		batch = l.next(batch[:0])
 		if len(batch) == 0 {
@@ -78,6 +87,7 @@ func (l *line) run() {
 			return
 		}
 		l.mu.Unlock()
+		l.sent = time.Now()
 		l.send(batch)
 		for _, a := range batch {
 			a.done <- struct{}{} // it is not ours any more
