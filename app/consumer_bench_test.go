@@ -40,21 +40,22 @@ const (
 // order costs in µs of CPU time: of PostgreSQL, of the gate's Redis, of the
 // broker, and of this process (own).
 //
-// On 2026-11-30, with -benchtime=200000x on two cores that others used too, with
-// less of a claim to them (so only what stands in one line compares), PostgreSQL 15
-// with its defaults, and RabbitMQ with a prefetch of twice what the lanes hold:
+// On 2026-11-30, with -benchtime=60000x and nothing else on the two cores, PostgreSQL
+// 15 with its defaults, and RabbitMQ with a prefetch of twice what the lanes hold:
 //
 //	                inserts/s   bare/s  commits/s  of goal  orders/batch  µs an order: postgres  gate  broker  own
-//	memory              50148  1698375      39310    104 %         254.8                   13.8   2.5       -   7.3
-//	redis-streams       49697    67582      33515     99 %         254.8                   13.3  12.0  (gate)  12.1
-//	kafka               48088   256782      37102    103 %         254.8                   19.0   3.3     5.3  11.1
-//	rabbitmq            45433    61507      21574     70 %         208.3                   12.0   2.5    23.0  18.6
+//	memory              63965  1676095      63483    152 %         255.3                   15.0   2.5       -   8.8
+//	redis-streams       64486    86533      39605     91 %         255.3                   15.0  12.5  (gate)  13.7
+//	kafka               55736   272966      40098     94 %         255.3                   22.5   2.5     7.5  13.3
+//	rabbitmq            68392    63331      23615     51 %         166.7                   20.0   3.3    27.5  22.9
 //
-// RabbitMQ stays under: an order costs 56 µs there, of which 23 are the broker's and
-// 19 this process', mostly its client's, so that two cores without anything else
-// end at 36000/s and the goal is 89 % of that. The broker pays 10 µs a message where
-// the bare consumer acks; lanes end out of order, and what is not the oldest is
-// acked tag by tag.
+// With -benchtime=200000x on busy cores it were 104, 99, 103 and 70 %. The inserts
+// alone use both cores, so a queue whose parts cost as much again cannot reach 70 %.
+//
+// RabbitMQ stays under: an order costs 74 µs there, of which 28 are the broker's and
+// 23 this process', mostly its client's, so that two cores end at 27000/s. The broker
+// pays 14 µs a message where the bare consumer acks; it may be that lanes end out of
+// order, and what is not the oldest is acked tag by tag.
 func BenchmarkConsumer(b *testing.B) {
 	l := &consumerLab{db: postgres(b), bill: bill{"postgres": brokertest.Start(b, "postgres", "")}}
 	var err error
