@@ -59,9 +59,9 @@ func (b *balancer) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 		b.mu.Lock()
 		base := b.bases[int(b.turn.Add(1))%len(b.bases)]
 		b.mu.Unlock()
-		u, err := url.Parse(base)
-		if err != nil {
-			return nil, err
+		u, perr := url.Parse(base)
+		if perr != nil {
+			return nil, perr
 		}
 		out := r.Clone(r.Context())
 		out.URL.Scheme, out.URL.Host = u.Scheme, u.Host

@@ -145,11 +145,6 @@ func (d *entrance) results() map[string]int {
 		wg.Go(func() {
 			for u := range users {
 				status, b, err := call(d.base.Load().(string), "GET", "/api/orders/"+d.told[u]+"?wait=30s", "", u)
-				// A part that has just come back may have one come again, which is no answer yet.
-				for until := time.Now().Add(30 * time.Second); status == 503 && time.Now().Before(until); {
-					time.Sleep(20 * time.Millisecond)
-					status, b, err = call(d.base.Load().(string), "GET", "/api/orders/"+d.told[u]+"?wait=30s", "", u)
-				}
 				var a struct{ Status string }
 				if err != nil || status != 200 || json.Unmarshal(b, &a) != nil {
 					a.Status = fmt.Sprintf("%d %v", status, err)

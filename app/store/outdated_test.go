@@ -71,3 +71,24 @@ func TestAColumnThatIsAddedMeanwhileIsNobodysError(t *testing.T) {
 	change(t, s, "ALTER TABLE vouchers ADD note TEXT")
 	read()
 }
+
+// Whether a connection is gone is found out only by its next use.
+func TestConnectionsThatAreGoneAreNoReadersError(t *testing.T) {
+	s := open(t, fresh(t))
+	voucher(t, s, 1)
+	read := func() {
+		t.Helper()
+		var all sync.WaitGroup
+		for range 32 {
+			all.Go(func() {
+				if vs, err := s.Vouchers(t.Context(), time.Now(), 10); err != nil || len(vs) != 1 {
+					t.Errorf("read vouchers: got %v, %v, want one", vs, err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	read()
+	change(t, s, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	read()
+}
