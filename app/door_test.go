@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -144,6 +145,12 @@ func TestAnOperatorIsRemoved(t *testing.T) {
 		var out bytes.Buffer
 		err := run(t.Context(), []string{"operator", "remove", name, "--db", db}, &out, io.Discard)
 		return out.String(), err
+	}
+	if out, err := remove("ann"); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("got %q, %v of a database that is not there, want that said", out, err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("got %v, %v, want no database made of a mistyped name", files, err)
 	}
 	if err := run(t.Context(), []string{"operator", "add", "ann", "--db", db}, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)

@@ -64,9 +64,7 @@ func (o *operatorAdd) run(ctx context.Context, f *flags, stdin io.Reader, stdout
 	if err != nil {
 		return err
 	}
-	only := *f
-	only.StockDB = "" // accounts are beside the orders
-	s, err := openStore(ctx, &only, f.operations.Migrate != "off")
+	s, err := openAccounts(ctx, f, f.operations.Migrate != "off")
 	if err != nil {
 		return err
 	}
@@ -76,6 +74,13 @@ func (o *operatorAdd) run(ctx context.Context, f *flags, stdin io.Reader, stdout
 	}
 	fmt.Fprintf(stdout, "%s is an operator of %s\n", o.Name, store.Redact(f.DB))
 	return nil
+}
+
+// openAccounts opens the database that accounts are in, beside the orders.
+func openAccounts(ctx context.Context, f *flags, migrate bool) (*store.Store, error) {
+	only := *f
+	only.StockDB = ""
+	return openStore(ctx, &only, migrate)
 }
 
 // operatorRemove is seckill operator remove.
@@ -93,9 +98,7 @@ Example:
 }
 
 func (o *operatorRemove) run(ctx context.Context, f *flags, stdout io.Writer) error {
-	only := *f
-	only.StockDB = "" // accounts are beside the orders
-	s, err := openStore(ctx, &only, f.operations.Migrate != "off")
+	s, err := openAccounts(ctx, f, false) // who is to go is there already
 	if err != nil {
 		return err
 	}

@@ -195,12 +195,7 @@ func TestAMessageThatKillsTheProcessIsGivenUpAndItsNeighboursAreNot(t *testing.T
 func TestAPanicOfOneOrderIsNotItsNeighbours(t *testing.T) {
 	l := newLab(t)
 	v := l.voucher(9, 9)
-	var rs []sale.Reservation
-	for i := range 8 {
-		r := l.admit(v, fmt.Sprint("u", i))
-		rs = append(rs, r)
-		l.send(r)
-	}
+	rs := l.queued(v, 8)
 	l.store.set(func(batch []sale.Reservation) error {
 		for _, r := range batch {
 			if r.OrderID == rs[3].OrderID {
@@ -225,12 +220,7 @@ func TestAPanicOfOneOrderIsNotItsNeighbours(t *testing.T) {
 func TestASchemaThatDoesNotFitFailsNoOrderAndIsSaid(t *testing.T) {
 	l := newLab(t)
 	v := l.voucher(5, 5)
-	var rs []sale.Reservation
-	for i := range 5 {
-		r := l.admit(v, fmt.Sprint("u", i))
-		rs = append(rs, r)
-		l.send(r)
-	}
+	rs := l.queued(v, 5)
 	var tries atomic.Int64
 	l.store.set(func([]sale.Reservation) error {
 		if tries.Add(1) <= 4 { // more than the attempts that a message has

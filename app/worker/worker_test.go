@@ -184,6 +184,17 @@ func (l *lab) publish(id string, body []byte) {
 
 func (l *lab) send(r sale.Reservation) { l.t.Helper(); l.publish(r.OrderID.String(), r.Encode()) }
 
+// queued has n buyers let in, and their orders in the queue.
+func (l *lab) queued(v sale.Voucher, n int) []sale.Reservation {
+	l.t.Helper()
+	rs := make([]sale.Reservation, n)
+	for i := range rs {
+		rs[i] = l.admit(v, fmt.Sprint("u", i))
+		l.send(rs[i])
+	}
+	return rs
+}
+
 // drained waits until every message is settled.
 func (l *lab) drained() {
 	l.t.Helper()
@@ -295,12 +306,7 @@ func TestAMessageThatNobodyCanReadIsKeptAndAcked(t *testing.T) {
 func TestOneBadOrderDoesNotTakeItsBatchWithIt(t *testing.T) {
 	l := newLab(t)
 	v := l.voucher(5, 5)
-	var rs []sale.Reservation
-	for i := range 5 {
-		r := l.admit(v, fmt.Sprint("u", i))
-		rs = append(rs, r)
-		l.send(r)
-	}
+	rs := l.queued(v, 5)
 	bad := rs[2].OrderID
 	l.store.set(func(batch []sale.Reservation) error {
 		for _, r := range batch {
