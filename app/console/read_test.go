@@ -234,3 +234,31 @@ func (s *slowStore) Tallies(context.Context, ...sale.ID) (map[sale.ID]sale.Tally
 }
 
 var _ reconcile.Gate = (*gate)(nil)
+
+// aged is a gate whose vouchers have one order each that waits, as many minutes as
+// the voucher's number.
+type aged struct{ reconcile.Gate }
+
+func (aged) Book(context.Context, sale.ID) (sale.Book, error) { return sale.Book{Marks: 1}, nil }
+
+func (aged) Marked(_ context.Context, v sale.ID, _ uint64) ([]sale.Mark, uint64, error) {
+	return []sale.Mark{{Age: time.Duration(v) * time.Minute}}, 0, nil
+}
+
+func TestTheLongestWaitIsThatOfAllVouchers(t *testing.T) {
+	var s State
+	accounts := make([]reconcile.Account, 4)
+	for i, id := range []sale.ID{3, 9, 5, 99} {
+		accounts[i].ID = id
+	}
+	accounts[3].Unreadable = "WRONGTYPE"
+	(&Reader{Gate: aged{}}).waiting(t.Context(), &s, accounts, func(what string, err error) bool {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		return err != nil
+	})
+	if want := (9 * time.Minute).Milliseconds(); s.Oldest == nil || s.Oldest.Millis != want || said(s.InFlight) != "3" {
+		t.Errorf("got %v, %s in flight, want %d ms and 3", s.Oldest, said(s.InFlight), want)
+	}
+}
