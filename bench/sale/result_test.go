@@ -38,19 +38,23 @@ func TestALineIsTheMedianOfTheValidTrials(t *testing.T) {
 }
 
 func TestWhatIsNotValidHasNothingToCompare(t *testing.T) {
-	r := Result{Load: Load{Buyers: 10, Stock: 5, Rate: 1, Trials: 1}, Rows: []Row{row("queue", "kafka/acks-all", 1, 77_000, "2 oversold")}}
-	for name, n := range Lines(r.Rows)[0].Figures {
-		if n != nil {
-			t.Errorf("got %s %v of a sale that is not valid, want none", name, *n)
+	ended := row("queue", "kafka/acks-all", 1, 77_000) // it had begun
+	ended.Error = "the service did not start"
+	for why, bad := range map[string]Row{"2 oversold": row("queue", "kafka/acks-all", 1, 77_000, "2 oversold"), ended.Error: ended} {
+		r := Result{Load: Load{Buyers: 10, Stock: 5, Rate: 1, Trials: 1}, Rows: []Row{bad}}
+		for name, n := range Lines(r.Rows)[0].Figures {
+			if n != nil {
+				t.Errorf("%s: got %s %v, want none", why, name, *n)
+			}
 		}
-	}
-	for form, write := range map[string]func(*bytes.Buffer) error{
-		"table": func(b *bytes.Buffer) error { return Table(b, r, false, 160) },
-		"CSV":   func(b *bytes.Buffer) error { return CSV(b, r) },
-	} {
-		var out bytes.Buffer
-		if err := write(&out); err != nil || strings.Contains(out.String(), "77") || !strings.Contains(out.String(), "2 oversold") {
-			t.Errorf("%s: got %v\n%s\nwant the reason and no figures", form, err, out.String())
+		for form, write := range map[string]func(*bytes.Buffer) error{
+			"table": func(b *bytes.Buffer) error { return Table(b, r, false, 160) },
+			"CSV":   func(b *bytes.Buffer) error { return CSV(b, r) },
+		} {
+			var out bytes.Buffer
+			if err := write(&out); err != nil || strings.Contains(out.String(), "77") || !strings.Contains(out.String(), why) {
+				t.Errorf("%s: got %v\n%s\nwant %q and no figures", form, err, out.String(), why)
+			}
 		}
 	}
 }
