@@ -109,7 +109,7 @@ type outcome struct {
 	err         error
 }
 
-func (m *meter) tally() *tally { return &tally{meter: m, calls: make([]outcome, 0, 64)} }
+func (m *meter) tally() *tally { return &tally{meter: m, calls: make([]outcome, 0, tallied)} }
 
 // record returns how many of the call's messages were accepted.
 func (t *tally) record(sent, late int64, n int, err error) int64 {
@@ -120,16 +120,29 @@ func (t *tally) record(sent, late int64, n int, err error) int64 {
 		}
 	}
 	t.calls = append(t.calls, outcome{sent, late, int64(n), accepted, err})
-	if len(t.calls) == cap(t.calls) {
+	// Who holds the lock may be off its processor for long: nobody waits for it
+	// who can go on sending.
+	if m := t.meter; len(t.calls) >= tallied && m.mu.TryLock() {
+		t.merge()
+		m.mu.Unlock()
+	} else if len(t.calls) >= maxTallied {
 		t.flush()
 	}
 	return accepted
 }
 
+// tallied is how many calls are worth a lock, maxTallied worth waiting for one.
+const tallied, maxTallied = 64, 64 << 10
+
 func (t *tally) flush() {
+	t.meter.mu.Lock()
+	defer t.meter.mu.Unlock()
+	t.merge()
+}
+
+// merge is for who has the meter's lock.
+func (t *tally) merge() {
 	m := t.meter
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for _, c := range t.calls {
 		if m.s.Sent == 0 {
 			m.s.First, m.s.Last = c.sent, c.sent
