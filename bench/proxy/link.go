@@ -14,6 +14,7 @@ import (
 // link is one connection through the proxy.
 type link struct {
 	proxy          *Proxy
+	number         int // among those accepted, from 1
 	client, server *net.TCPConn
 	once           sync.Once
 	dead           chan struct{} // closed when it is closed or reset
@@ -154,6 +155,7 @@ func (l *link) deliver(d Direction, to *net.TCPConn, b []byte) bool {
 		if !l.wait(d, due) {
 			return false
 		}
+		l.proxy.show(l.number, d, b[:n])
 		if _, err := to.Write(b[:n]); err != nil {
 			return l.hidden() // in a black hole nobody hears of it
 		}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -65,6 +66,7 @@ type Proxy struct {
 	running  sync.WaitGroup
 	life     context.Context
 	end      context.CancelFunc
+	tapped   atomic.Pointer[tap] // nil: nobody taps
 
 	mu      sync.Mutex
 	closed  bool
@@ -282,6 +284,7 @@ func (p *Proxy) connect(client *net.TCPConn) {
 	if !closed {
 		p.links[l] = struct{}{}
 		p.counts.Connections++
+		l.number = int(p.counts.Connections)
 		p.tell()
 	}
 	p.mu.Unlock()
