@@ -1,0 +1,168 @@
+package wire_test
+
+import (
+	"crypto/rand"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"queuelab/backends"
+	"queuelab/bench/broker/brokertest"
+	"queuelab/bench/proxy"
+	"queuelab/bench/wire"
+	"queuelab/queue"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
+
+// talk is what was said on all connections of one proxy.
+type talk struct {
+	mu    sync.Mutex
+	lines []wire.Line
+	on    map[int]*wire.Decoder
+}
+
+func (k *talk) all() []wire.Line {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lines
+}
+
+// overhear puts a proxy before a shared broker, and returns what is said through
+// it, and how a backend's queue goes through it.
+func overhear(t *testing.T, kind string) (k *talk, through func(scheme, name, query string) string) {
+	t.Helper()
+	b := brokertest.Start(t, kind, "")
+	listen, target, err := b.ProxyAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proxy.New(listen, target, proxy.Speaks(kind))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	k = &talk{on: map[int]*wire.Decoder{}}
+	p.Tap(func(conn int, d proxy.Direction, bytes []byte) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.on[conn] == nil {
+			if k.on[conn], err = wire.New(kind); err != nil {
+				t.Error(err)
+			}
+		}
+		said := k.on[conn].Client
+		if d == proxy.ToClient {
+			said = k.on[conn].Server
+		}
+		for _, l := range said(bytes) {
+			l.Conn = conn
+			k.lines = append(k.lines, l)
+		}
+	})
+	return k, func(scheme, name, query string) string {
+		u, err := url.Parse(b.QueueURL(scheme, name, query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Host = p.Addr()
+		return u.String()
+	}
+}
+
+// carry sends one message through a queue and settles it.
+func carry(t *testing.T, at, id string) {
+	t.Helper()
+	ctx := t.Context()
+	q, err := backends.Open(ctx, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	consumer, err := q.Consumer(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer consumer.Close()
+	publisher, err := q.Publisher(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	if err := publisher.Publish(ctx, queue.Message{ID: id, Key: "ann", Body: []byte(`{"order":"` + id + `"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := consumer.Receive(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := consumer.Ack(ctx, ds...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// heard is a line that must have been said.
+type heard struct {
+	client           bool
+	command, subject string
+	id               bool     // it has one
+	text             []string // parts of Text
+}
+
+func (k *talk) wants(t *testing.T, wanted ...heard) {
+	t.Helper()
+	lines := k.all()
+	for _, w := range wanted {
+		found := false
+		for _, l := range lines {
+			found = found || l.Client == w.client && !l.Noise && l.Command == w.command && strings.Contains(l.Subject, w.subject) && (!w.id || l.ID != "") && holdsAll(l.Text, w.text)
+		}
+		if !found {
+			t.Errorf("nobody said %+v", w)
+		}
+	}
+	for _, l := range lines {
+		if strings.Contains(l.Text, "not read") || strings.Contains(l.Text, "\n") || l.Text == "" || time.Since(l.At) > time.Minute {
+			t.Errorf("got a line %+v", l)
+		}
+	}
+	if t.Failed() || testing.Verbose() {
+		for _, l := range lines {
+			t.Logf("%d %5v %-22s %-18s %-22s %5v | %s", l.Conn, l.Client, l.Command, l.Subject, l.ID, l.Noise, l.Text)
+		}
+	}
+}
+
+func holdsAll(s string, parts []string) bool {
+	for _, p := range parts {
+		if !strings.Contains(s, p) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestARedisListIsOverheard(t *testing.T) {
+	k, through := overhear(t, "redis")
+	name, id := "list-"+rand.Text(), rand.Text()
+	carry(t, through("redis+list", name, ""), id)
+	k.wants(t,
+		heard{true, "LPUSH", name, false, []string{id, "LPUSH list:{" + name}},
+		heard{false, "LPUSH", name, false, []string{"-> (integer) 1"}},
+		heard{false, "BRPOP", name, false, []string{id, `-> 1) "list:{` + name + `}" 2) "`}},
+	)
+}
+
+func TestARedisStreamIsOverheard(t *testing.T) {
+	k, through := overhear(t, "redis")
+	name, id := "stream-"+rand.Text(), rand.Text()
+	carry(t, through("redis+streams", name, ""), id)
+	k.wants(t,
+		heard{true, "XADD", name, false, []string{id}},
+		heard{false, "XADD", name, true, []string{"-> \""}},
+		heard{false, "XREADGROUP", name, true, []string{id, name}},
+		heard{true, "EVALSHA", name, true, []string{"… 3 stream:{" + name}},
+	)
+}
