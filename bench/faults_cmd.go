@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"queuelab/bench/node"
 	"queuelab/bench/report"
 	"queuelab/bench/trial"
 )
@@ -73,7 +74,7 @@ func (c *faultsRunCmd) Run(e *env) error {
 	if err != nil {
 		return usage(e, err)
 	}
-	if err := trial.CheckMutant(c.Mutant); err != nil {
+	if err := node.CheckMutant(c.Mutant); err != nil {
 		return usage(e, err)
 	}
 	specs = distinct(specs)

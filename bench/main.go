@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"queuelab/bench/broker"
-	"queuelab/bench/trial"
+	"queuelab/bench/node"
 )
 
 // cli is the command line; each command is one struct with a Run method.
@@ -142,7 +142,7 @@ type nodeCmd struct{}
 
 func (nodeCmd) Run(e *env) error {
 	// Signals go to the harness, which stops its nodes in order.
-	return trial.Node(context.WithoutCancel(e.ctx), e.stdin, e.stdout)
+	return node.Main(context.WithoutCancel(e.ctx), e.stdin, e.stdout)
 }
 
 type guardCmd struct {
@@ -154,5 +154,5 @@ func (g guardCmd) Run(e *env) error {
 	if len(argv) > 0 && argv[0] == "--" {
 		argv = argv[1:]
 	}
-	return trial.Guard(argv, e.stdin, e.stdout)
+	return node.Guard(argv, e.stdin, e.stdout)
 }

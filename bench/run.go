@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"queuelab/bench/node"
 	"queuelab/bench/report"
 	"queuelab/bench/trial"
 )
@@ -83,7 +84,7 @@ func (c *runCmd) Run(e *env) error {
 	if err != nil {
 		return usage(e, err)
 	}
-	if err := trial.CheckMutant(c.Mutant); err != nil {
+	if err := node.CheckMutant(c.Mutant); err != nil {
 		return usage(e, err)
 	}
 	started := time.Now()

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"queuelab/bench/broker/brokertest"
-	"queuelab/bench/trial"
+	"queuelab/bench/node"
 )
 
 // TestMain lets the test binary be what the harness starts: guards, sides, the
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 		var err error
 		switch os.Args[1] {
 		case "guard":
-			err = trial.Guard(os.Args[3:], os.Stdin, os.Stdout)
+			err = node.Guard(os.Args[3:], os.Stdin, os.Stdout)
 		case SideCommand:
 			err = Side(context.Background(), os.Stdout)
 		case "run-a-side-and-die":

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"queuelab/bench/node"
 )
 
 // Calibration is what the harness reported of queues with known faults.
@@ -35,7 +37,7 @@ const tolerance = 0.05
 // calibration is a case to be run.
 type calibration struct {
 	name, about string
-	fake        Fake
+	fake        node.Fake
 	load        LoadParams
 	injected    map[string]float64 // counts that are absent are 0
 }
@@ -69,7 +71,7 @@ func calibrations() []calibration {
 	long := one
 	long.Duration = 30 * time.Second
 	slow := load
-	freeze := Fake{Service: 200 * time.Microsecond, Rate: rate, FreezeAt: 10 * time.Second, FreezeFor: time.Second}
+	freeze := node.Fake{Service: 200 * time.Microsecond, Rate: rate, FreezeAt: 10 * time.Second, FreezeFor: time.Second}
 	hits := func(every float64) float64 { return math.Floor(count / every) }
 	return []calibration{
 		{"frozen", "1,000/s for 30 s to one server that stands still for one of them: latency must count from the due time", freeze, long, map[string]float64{
@@ -80,23 +82,23 @@ func calibrations() []calibration {
 			"maxMillis":      1000,
 			"fromSendMillis": 1000, // the most of the uncorrected view, which one message alone is in
 		}},
-		{"slow consumer", "1,000/s for 4 s to a consumer that takes 500/s: a backlog grows, and latency is not clipped", Fake{HandleFor: 2 * time.Millisecond}, slow, map[string]float64{
+		{"slow consumer", "1,000/s for 4 s to a consumer that takes 500/s: a backlog grows, and latency is not clipped", node.Fake{HandleFor: 2 * time.Millisecond}, slow, map[string]float64{
 			"samples": count, "saturated": 1, "maxMillis": 4000,
 		}},
-		{"perfect", "nothing is injected, and nothing is reported", Fake{}, load, map[string]float64{"samples": count}},
-		{"dropping", "one in 1,000 is accepted and never delivered", Fake{DropEvery: 1000}, load, map[string]float64{"lost": hits(1000), "samples": count - hits(1000)}},
-		{"duplicating", "one in 100 is delivered twice", Fake{DuplicateEvery: 100}, load, map[string]float64{"redelivered": hits(100), "samples": count}},
-		{"reordering", "one in 64 is delivered after the next", Fake{ReorderEvery: 64}, one, map[string]float64{"reordered": hits(64), "samples": count}},
-		{"rejecting", "one in 50 is rejected", Fake{RejectEvery: 50}, load, map[string]float64{"rejected": hits(50), "accepted": count - hits(50), "samples": count - hits(50), "saturated": 1}},
-		{"rejecting falsely", "one in 50 is rejected and delivered all the same", Fake{RejectDeliverEvery: 50}, load, map[string]float64{
+		{"perfect", "nothing is injected, and nothing is reported", node.Fake{}, load, map[string]float64{"samples": count}},
+		{"dropping", "one in 1,000 is accepted and never delivered", node.Fake{DropEvery: 1000}, load, map[string]float64{"lost": hits(1000), "samples": count - hits(1000)}},
+		{"duplicating", "one in 100 is delivered twice", node.Fake{DuplicateEvery: 100}, load, map[string]float64{"redelivered": hits(100), "samples": count}},
+		{"reordering", "one in 64 is delivered after the next", node.Fake{ReorderEvery: 64}, one, map[string]float64{"reordered": hits(64), "samples": count}},
+		{"rejecting", "one in 50 is rejected", node.Fake{RejectEvery: 50}, load, map[string]float64{"rejected": hits(50), "accepted": count - hits(50), "samples": count - hits(50), "saturated": 1}},
+		{"rejecting falsely", "one in 50 is rejected and delivered all the same", node.Fake{RejectDeliverEvery: 50}, load, map[string]float64{
 			"rejected": hits(50), "rejectedDelivered": hits(50), "accepted": count - hits(50), "samples": count, "saturated": 1}},
-		{"silent", "one in 50 gets no answer and is not delivered: unknown, not lost", Fake{UnknownEvery: 50}, load, map[string]float64{
+		{"silent", "one in 50 gets no answer and is not delivered: unknown, not lost", node.Fake{UnknownEvery: 50}, load, map[string]float64{
 			"unknown": hits(50), "accepted": count - hits(50), "samples": count - hits(50), "saturated": 1}},
-		{"silent but delivering", "one in 50 gets no answer and is delivered: recovered", Fake{UnknownDeliverEvery: 50}, load, map[string]float64{
+		{"silent but delivering", "one in 50 gets no answer and is delivered: recovered", node.Fake{UnknownDeliverEvery: 50}, load, map[string]float64{
 			"unknown": hits(50), "recovered": hits(50), "accepted": count - hits(50), "samples": count, "saturated": 1}},
-		{"retried", "the producer publishes one in 100 twice: its duplicate, not the queue's", Fake{RetryEvery: 100}, load, map[string]float64{"producerDuplicates": hits(100), "samples": count}},
-		{"inventing", "one in 500 brings a message that nobody sent", Fake{PhantomEvery: 500}, load, map[string]float64{"phantom": hits(500), "samples": count}},
-		{"skewed clock", "the consumer's clock is 5 ms behind: the trial is invalid, and no negative latency is dropped or turned round", Fake{Skew: -5 * time.Millisecond}, load, map[string]float64{
+		{"retried", "the producer publishes one in 100 twice: its duplicate, not the queue's", node.Fake{RetryEvery: 100}, load, map[string]float64{"producerDuplicates": hits(100), "samples": count}},
+		{"inventing", "one in 500 brings a message that nobody sent", node.Fake{PhantomEvery: 500}, load, map[string]float64{"phantom": hits(500), "samples": count}},
+		{"skewed clock", "the consumer's clock is 5 ms behind: the trial is invalid, and no negative latency is dropped or turned round", node.Fake{Skew: -5 * time.Millisecond}, load, map[string]float64{
 			"samples": 0, "invalid": 1, "lowestMillis": -5}},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"queuelab/bench/broker"
 	"queuelab/bench/fault"
 	"queuelab/bench/ledger"
+	"queuelab/bench/node"
 	"queuelab/queue"
 )
 
@@ -62,7 +63,7 @@ type crashTrial struct {
 	trial    uint32
 	url      string
 	db       string
-	effects  *effects
+	effects  *node.Effects
 	control  *ledger.Writer // the harness' own ledger: the fault
 	watch    queue.Queue    // looks into the queue, from outside
 	nodes    []*sceneNode
@@ -96,7 +97,7 @@ func (l *Lab) newCrashTrial(ctx context.Context, s Spec, f fault.Fault) (*crashT
 	if t.db, t.database, err = l.effectsDatabase(ctx, s); err != nil {
 		return nil, err
 	}
-	if t.effects, err = openEffects(ctx, t.db); err != nil {
+	if t.effects, err = node.OpenEffects(ctx, t.db); err != nil {
 		return nil, err
 	}
 	if t.control, err = ledger.Create(l.ledgerPath(t.trial, controlProcess), controlProcess); err != nil {
@@ -158,16 +159,16 @@ func (t *crashTrial) freeze(ctx context.Context) error {
 // through that node.
 func (t *crashTrial) backlog(ctx context.Context) (int64, error) {
 	if t.watch != nil {
-		return lookInto(ctx, t.watch)
+		return node.Left(ctx, t.watch)
 	}
 	if len(t.nodes) == 0 {
 		return 0, errors.New("look into the queue: no process has it")
 	}
 	child := t.nodes[len(t.nodes)-1].child
-	if err := child.tell("backlog"); err != nil {
+	if err := child.Tell("backlog"); err != nil {
 		return 0, err
 	}
-	e, err := child.await(ctx, "backlog")
+	e, err := child.Await(ctx, "backlog")
 	if err != nil {
 		return 0, err
 	}

@@ -2,31 +2,13 @@ package trial
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
-	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"queuelab/bench/broker"
 	"queuelab/bench/fault"
-	"queuelab/bench/ledger"
-	"queuelab/queue"
 )
-
-// effects is the business database of a trial: one row for each time that a
-// message took effect, and no unique key, so that the second time shows. Without
-// a database nothing is committed: latency and throughput are the queue's alone.
-type effects struct {
-	db       *sql.DB
-	postgres bool
-	timeout  time.Duration // how long a commit is waited for
-}
-
-const createEffects = `CREATE TABLE IF NOT EXISTS effects (message text NOT NULL, process int NOT NULL, attempt int NOT NULL)`
 
 // effectsDatabase is the database for the effects of a crash trial: PostgreSQL,
 // or SQLite for the memory queue, which needs nothing installed and is no
@@ -51,105 +33,4 @@ func (l *Lab) effectsDatabase(ctx context.Context, s Spec) (url string, pg *brok
 	}
 	l.effectsOnce.Do(func() { l.effectsURL, l.effectsErr = l.database(ctx, "effects") })
 	return l.effectsURL, pg, l.effectsErr
-}
-
-// openEffects opens the database of a URL; the empty one is none.
-func openEffects(ctx context.Context, url string) (*effects, error) {
-	if url == "" {
-		return &effects{}, nil
-	}
-	e := &effects{timeout: 10 * time.Second}
-	var err error
-	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
-		e.db, err = sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(NORMAL)")
-	} else {
-		e.postgres = true
-		e.db, err = sql.Open("pgx", url)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the effects database: %w", err)
-	}
-	e.db.SetMaxOpenConns(4)
-	if _, err := e.db.ExecContext(ctx, createEffects); err != nil && !e.raced(ctx) {
-		e.db.Close()
-		return nil, fmt.Errorf("create the effects table: %w", err)
-	}
-	return e, nil
-}
-
-// raced reports whether the table is there although creating it failed, which
-// is how PostgreSQL answers the slower of two that create it at once.
-func (e *effects) raced(ctx context.Context) bool {
-	_, err := e.db.ExecContext(ctx, `SELECT 1 FROM effects LIMIT 1`)
-	return err == nil
-}
-
-// Commit makes the effects of a batch in one transaction, and then records
-// them: a record without a row would invent an effect, a row without a record
-// is still found in the table. Where it fails and nobody knows whether the
-// database did it all the same, that is recorded instead.
-func (e *effects) Commit(ctx context.Context, w *ledger.Writer, process uint16, ds []*queue.Delivery) error {
-	if e.db == nil {
-		return nil
-	}
-	// A stop is no reason to leave a transaction in doubt.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.timeout)
-	defer cancel()
-	rows := make([]string, len(ds))
-	args := make([]any, 0, 3*len(ds))
-	for i, d := range ds {
-		rows[i] = "(?, ?, ?)"
-		if e.postgres {
-			rows[i] = fmt.Sprintf("($%d, $%d, $%d)", 3*i+1, 3*i+2, 3*i+3)
-		}
-		args = append(args, d.ID, int(process), d.Attempt)
-	}
-	if _, err := e.db.ExecContext(ctx, `INSERT INTO effects (message, process, attempt) VALUES `+strings.Join(rows, ", "), args...); err != nil {
-		if e.doubtful(err) {
-			for _, d := range ds {
-				ledger.RecordEffectUnknown(w, d)
-			}
-		}
-		return fmt.Errorf("commit %d effects: %w", len(ds), err)
-	}
-	for _, d := range ds {
-		ledger.RecordEffect(w, d)
-	}
-	return nil
-}
-
-// doubtful reports whether a commit that failed so may have been done: the
-// database did not say no, and it had been asked.
-func (e *effects) doubtful(err error) bool {
-	var no *pgconn.PgError
-	var unreached *pgconn.ConnectError
-	return e.postgres && !errors.As(err, &no) && !errors.As(err, &unreached) && !pgconn.SafeToRetry(err)
-}
-
-// Count returns how often each message of a trial took effect.
-func (e *effects) Count(ctx context.Context, trial uint32) (map[string]int, error) {
-	rows, err := e.db.QueryContext(ctx, fmt.Sprintf(`SELECT message, count(*) FROM effects WHERE message LIKE '%d-%%' GROUP BY message`, trial))
-	if err != nil {
-		return nil, fmt.Errorf("read the effects: %w", err)
-	}
-	defer rows.Close()
-	counts := map[string]int{}
-	for rows.Next() {
-		var id string
-		var n int
-		if err := rows.Scan(&id, &n); err != nil {
-			return nil, fmt.Errorf("read the effects: %w", err)
-		}
-		counts[id] = n
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read the effects: %w", err)
-	}
-	return counts, nil
-}
-
-func (e *effects) Close() {
-	if e.db != nil {
-		e.db.Close()
-	}
 }

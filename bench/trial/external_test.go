@@ -1,7 +1,7 @@
 package trial
 
 import (
-	"context"
+	"database/sql"
 	"strings"
 	"testing"
 
@@ -87,13 +87,13 @@ func TestAPostgresThatWasGivenIsLeftAsItWas(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	e, err := openEffects(context.Background(), given.URL())
+	db, err := sql.Open("pgx", given.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
+	defer db.Close()
 	var n int
-	if err := e.db.QueryRow(`SELECT count(*) FROM pg_database WHERE datname LIKE 'queuelab%'`).Scan(&n); err != nil {
+	if err := db.QueryRow(`SELECT count(*) FROM pg_database WHERE datname LIKE 'queuelab%'`).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	if n != 0 {

@@ -31,7 +31,7 @@ type Lab struct {
 	External map[string]string
 	// Seckill is the service's program.
 	Seckill string
-	// Mutant spoils every consumer of a crash trial on purpose; see Mutants.
+	// Mutant spoils every consumer of a crash trial on purpose; see node.Mutants.
 	Mutant string
 	// Stamps is the directory for the stamps of every message of a cell's first
 	// latency trial; "": they are not kept.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"queuelab/bench/broker/brokertest"
+	"queuelab/bench/node"
 )
 
 // TestMain lets the test binary be what the harness starts: nodes, guards, and
@@ -19,9 +20,9 @@ func TestMain(m *testing.M) {
 		var err error
 		switch os.Args[1] {
 		case "node":
-			err = Node(context.Background(), os.Stdin, os.Stdout)
+			err = node.Main(context.Background(), os.Stdin, os.Stdout)
 		case "guard":
-			err = Guard(os.Args[3:], os.Stdin, os.Stdout)
+			err = node.Guard(os.Args[3:], os.Stdin, os.Stdout)
 		default:
 			brokertest.Main(m)
 			return

@@ -17,6 +17,7 @@ import (
 	"queuelab/bench/broker"
 	"queuelab/bench/ledger"
 	"queuelab/bench/load"
+	"queuelab/bench/node"
 	"queuelab/queue"
 )
 
@@ -91,16 +92,13 @@ func (l *Lab) latency(ctx context.Context, s Spec, seed uint64) (*measured, erro
 const latencyReceive, throughputReceive = 64, 512
 
 // produce is the open loop of a latency trial.
-func (s Spec) produce(seed uint64) *ProduceConfig {
+func (s Spec) produce(seed uint64) *node.Produce {
 	total := s.Load.Warmup + s.Load.Duration
-	return &ProduceConfig{
+	return &node.Produce{
 		Rate: s.Load.Rate, Shape: s.Load.Shape, Seed: seed, Count: uint64(s.Load.Rate * total.Seconds()), Span: total,
-		Payload: s.Load.Payload, Content: s.Load.Content, Keys: cmp.Or(s.Load.Keys, defaultKeys), Producers: s.Load.Producers, InFlight: s.Load.InFlight,
+		Payload: s.Load.Payload, Content: s.Load.Content, Keys: cmp.Or(s.Load.Keys, node.DefaultKeys), Producers: s.Load.Producers, InFlight: s.Load.InFlight,
 	}
 }
-
-// What messages are where the load does not say.
-const defaultKeys, defaultContent = "uniform:16", "text"
 
 // holdsLoad says where the load was not the planned one: its latency is that of
 // another load.
@@ -123,9 +121,9 @@ func (m *measured) holdsLoad(plan load.Stats) {
 // window of messages is published and not yet delivered, so that the rate is
 // one that producer and consumer hold together.
 func (l *Lab) throughput(ctx context.Context, s Spec) (*measured, error) {
-	m, err := l.both(ctx, s, "throughput", &ProduceConfig{
+	m, err := l.both(ctx, s, "throughput", &node.Produce{
 		Count: 1 << 40, Duration: s.Load.Saturate, Senders: s.Load.Senders, Batch: s.Load.Batch, Window: s.Load.Window,
-		Payload: s.Load.Payload, Content: s.Load.Content, Keys: cmp.Or(s.Load.Keys, defaultKeys), Producers: s.Load.Producers,
+		Payload: s.Load.Payload, Content: s.Load.Content, Keys: cmp.Or(s.Load.Keys, node.DefaultKeys), Producers: s.Load.Producers,
 	}, throughputReceive)
 	if err != nil {
 		return nil, err
@@ -141,7 +139,7 @@ func (m *measured) held() float64 {
 }
 
 // both runs one node that produces and consumes.
-func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig, receiveMax int) (*measured, error) {
+func (l *Lab) both(ctx context.Context, s Spec, preset string, p *node.Produce, receiveMax int) (*measured, error) {
 	b, err := l.broker(ctx, s.Setting)
 	if err != nil {
 		return nil, err
@@ -151,46 +149,46 @@ func (l *Lab) both(ctx context.Context, s Spec, preset string, p *ProduceConfig,
 	raw := l.queueURL(b, s.Setting, fmt.Sprintf("lab%d", trial), presetQuery(s.Setting.Backend, preset))
 	defer l.deleteQueue(ctx, b, raw)
 	path := l.ledgerPath(trial, producerProcess)
-	node, ready, err := startNode(ctx, NodeConfig{
+	child, ready, err := node.Start(ctx, node.Config{
 		Queue: raw, Ledger: path, Process: producerProcess, Trial: trial, Producer: 1, Slow: s.Setting.Slow, Fake: s.Setting.Fake,
 		Connections: s.Load.Connections,
-		Produce:     p, Consume: &ConsumeConfig{Consumers: max(1, s.Load.Consumers), ReceiveMax: receiveMax},
+		Produce:     p, Consume: &node.Consume{Consumers: max(1, s.Load.Consumers), ReceiveMax: receiveMax},
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer node.Kill()
+	defer child.Kill()
 	bill := startBill(ctx, b, ready.Usage)
-	if err := node.tell("produce"); err != nil {
+	if err := child.Tell("produce"); err != nil {
 		return nil, err
 	}
-	produced, err := node.await(ctx, "produced")
+	produced, err := child.Await(ctx, "produced")
 	if err != nil {
 		return nil, err
 	}
-	if err := node.tell("drain"); err != nil {
+	if err := child.Tell("drain"); err != nil {
 		return nil, err
 	}
-	drained, err := node.await(ctx, "drained")
+	drained, err := child.Await(ctx, "drained")
 	if err != nil {
 		return nil, err
 	}
 	bill.stop(ctx, drained.Usage)
-	if err := node.tell("backlog"); err != nil {
+	if err := child.Tell("backlog"); err != nil {
 		return nil, err
 	}
-	left, err := node.await(ctx, "backlog")
+	left, err := child.Await(ctx, "backlog")
 	if err != nil {
 		return nil, err
 	}
-	if err := node.stop(ctx); err != nil {
+	if err := child.Stop(ctx); err != nil {
 		return nil, err
 	}
 	paths, err := filepath.Glob(l.ledgerPattern(trial))
 	if err != nil {
 		return nil, err
 	}
-	source, err := p.source(NodeConfig{})
+	source, err := p.Source(node.Config{})
 	if err != nil {
 		return nil, err
 	}

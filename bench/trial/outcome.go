@@ -8,6 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"queuelab/bench/ledger"
+	"queuelab/bench/node"
 	"queuelab/queue"
 )
 
@@ -116,7 +117,7 @@ func decode(b []byte) *hdrhistogram.Histogram {
 
 // deadline is how long a trial may take at the very most: none hangs.
 func (s Spec) deadline() time.Duration {
-	opening, draining := 90*time.Second, drainDeadline+30*time.Second
+	opening, draining := 90*time.Second, node.DrainDeadline+30*time.Second
 	switch s.Test {
 	case TestLatency:
 		return s.Load.Warmup + s.Load.Duration + opening + draining

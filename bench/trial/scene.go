@@ -7,13 +7,13 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"queuelab/backends"
 	"queuelab/bench/broker"
 	"queuelab/bench/fault"
 	"queuelab/bench/ledger"
+	"queuelab/bench/node"
 	"queuelab/queue"
 )
 
@@ -95,16 +95,16 @@ func withHost(raw, addr string) string {
 
 // Start implements fault.Scene.
 func (t *crashTrial) Start(ctx context.Context, r fault.Role) (fault.Node, error) {
-	cfg := NodeConfig{Queue: cmp.Or(r.QueueURL, t.url), Trial: t.trial}
+	cfg := node.Config{Queue: cmp.Or(r.QueueURL, t.url), Trial: t.trial}
 	if p := r.Producer; p != nil {
 		t.producers++
 		cfg.Process = t.producers
-		cfg.Produce = &ProduceConfig{Rate: cmp.Or(p.Rate, t.spec.Load.Rate/2), Count: p.Count, Payload: cmp.Or(p.Payload, t.spec.Load.Payload), Keys: "uniform:1", Retries: p.Retries}
+		cfg.Produce = &node.Produce{Rate: cmp.Or(p.Rate, t.spec.Load.Rate/2), Count: p.Count, Payload: cmp.Or(p.Payload, t.spec.Load.Payload), Keys: "uniform:1", Retries: p.Retries}
 	}
 	if c := r.Consumer; c != nil {
 		t.consumers++
 		cfg.Process = firstConsumer + t.consumers - 1
-		cfg.Consume = &ConsumeConfig{
+		cfg.Consume = &node.Consume{
 			Consumers: 1, ReceiveMax: 1, Effects: cmp.Or(c.Effects, t.db), CrashPoint: c.Point, CrashAtNth: c.Nth,
 			HandleDelay: c.HandleDelay, CommitTimeout: c.CommitTimeout, Poison: c.Poison, Mutant: t.lab.Mutant,
 		}
@@ -113,7 +113,7 @@ func (t *crashTrial) Start(ctx context.Context, r fault.Role) (fault.Node, error
 		}
 	}
 	cfg.Producer, cfg.Ledger = cfg.Process, t.lab.ledgerPath(t.trial, cfg.Process)
-	child, ready, err := startNode(ctx, cfg)
+	child, ready, err := node.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (t *crashTrial) Finish(ctx context.Context, producers ...fault.Node) error 
 		t.invalid = append(t.invalid, err.Error())
 	}
 	for _, n := range t.nodes {
-		if n.gone() {
+		if n.child.Gone() {
 			continue
 		}
 		if err := n.Stop(ctx); err != nil {
@@ -238,7 +238,7 @@ func (t *crashTrial) Finish(ctx context.Context, producers ...fault.Node) error 
 	// which the broker does in its own time.
 	last, same := int64(-2), 0
 	return waitFor(ctx, "what is left to stand still", 10*time.Second, 50*time.Millisecond, func() (bool, error) {
-		left, err := lookInto(ctx, t.watch)
+		left, err := node.Left(ctx, t.watch)
 		if left == last {
 			same++
 		} else {
@@ -264,67 +264,29 @@ func (t *crashTrial) Note(format string, args ...any) {
 
 // sceneNode is a process of a crash trial, as its fault sees it.
 type sceneNode struct {
-	child    *child
+	child    *node.Child
 	process  uint16
 	produced bool
 }
 
-func (n *sceneNode) gone() bool {
-	select {
-	case <-n.child.exited:
-		return true
-	default:
-		return false
-	}
-}
-
 // Produce implements fault.Node.
-func (n *sceneNode) Produce() error { return n.child.tell("produce") }
+func (n *sceneNode) Produce() error { return n.child.Tell("produce") }
 
 // Produced implements fault.Node.
 func (n *sceneNode) Produced(ctx context.Context) error {
 	if n.produced {
 		return nil
 	}
-	_, err := n.child.await(ctx, "produced")
+	_, err := n.child.Await(ctx, "produced")
 	n.produced = err == nil
 	return err
 }
 
 // Struck implements fault.Node.
-func (n *sceneNode) Struck(ctx context.Context) error { return n.child.killedBySIGKILL(ctx) }
+func (n *sceneNode) Struck(ctx context.Context) error { return n.child.KilledBySIGKILL(ctx) }
 
 // Stop implements fault.Node.
-func (n *sceneNode) Stop(ctx context.Context) error { return n.child.stop(ctx) }
+func (n *sceneNode) Stop(ctx context.Context) error { return n.child.Stop(ctx) }
 
 // Signal implements fault.Node.
-func (n *sceneNode) Signal(sig os.Signal) error {
-	if sig == syscall.SIGKILL {
-		n.child.Kill()
-		return nil
-	}
-	pid := n.child.cmd.Process.Pid
-	if err := n.child.cmd.Process.Signal(sig); err != nil {
-		return fmt.Errorf("signal process %d: %w", pid, err)
-	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		stopped, known := stands(pid)
-		if !known || sig != syscall.SIGSTOP && sig != syscall.SIGCONT || stopped == (sig == syscall.SIGSTOP) {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("process %d did not heed %v within 5s", pid, sig)
-		}
-	}
-}
-
-// stands reports whether the kernel shows a process as stopped; known is false
-// where it does not tell.
-func stands(pid int) (stopped, known bool) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false, false
-	}
-	_, rest, ok := strings.Cut(string(stat), ") ") // the name before it may hold anything
-	return ok && (rest[0] == 'T' || rest[0] == 't'), ok && rest != ""
-}
+func (n *sceneNode) Signal(sig os.Signal) error { return n.child.Signal(sig) }

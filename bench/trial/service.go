@@ -20,6 +20,7 @@ import (
 	"queuelab/backends"
 	"queuelab/bench/broker"
 	"queuelab/bench/ledger"
+	"queuelab/bench/node"
 	"queuelab/queue"
 )
 
@@ -37,7 +38,7 @@ type service struct {
 	dsn      string
 	stockDSN string // of another database for the stock; "": there is none, or it is a file
 	caps     queue.Capabilities
-	process  *guarded
+	process  *node.Guarded
 	client   *saleClient
 }
 
@@ -141,14 +142,14 @@ func saleQuery(b backends.Backend) string {
 
 // start runs the service and returns once it is ready.
 func (s *service) start(ctx context.Context) error {
-	p, err := startGuarded(s.env, s.argv...)
+	p, err := node.StartGuarded(s.env, s.argv...)
 	if err != nil {
 		return err
 	}
 	s.process = p
 	return waitFor(ctx, "the service to be ready", 40*time.Second, 20*time.Millisecond, func() (bool, error) {
-		if p.ended() {
-			return false, fmt.Errorf("the service ended at once (%s): %s", p.state, p.stderr)
+		if p.Ended() {
+			return false, fmt.Errorf("the service ended at once %s", p.Said())
 		}
 		return s.client.ready(ctx), nil
 	})
@@ -165,7 +166,7 @@ func (s *service) killMidSale(ctx context.Context, door *clicks, admitted int64,
 		return err
 	}
 	killed := ledger.Now()
-	if err := s.process.kill(); err != nil {
+	if err := s.process.Kill(); err != nil {
 		return err
 	}
 	out.QueuedAtKill = door.queued.Load()
@@ -301,7 +302,7 @@ func (s *service) settings(ctx context.Context) (map[string]string, error) {
 // Close ends the service and removes what was its own.
 func (s *service) Close() {
 	if s.process != nil {
-		s.process.stop()
+		s.process.Stop()
 	}
 	s.client.http.CloseIdleConnections()
 	s.lab.deleteQueue(context.Background(), s.broker, s.queueURL)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"queuelab/bench/node"
 )
 
 // Setting is a backend with its client's knobs and its broker's durability.
@@ -17,9 +19,9 @@ type Setting struct {
 	Profile string // what an accepted message survives; see Profiles
 	Promise string // one line for people
 
-	Label string  // tells two cells of one setting apart in `queuelab ab`; "": none
-	Slow  float64 // spoils it on purpose: what it does takes that share longer; see slowQueue
-	Fake  *Fake   // a queue with known faults in its place, for calibration
+	Label string     // tells two cells of one setting apart in `queuelab ab`; "": none
+	Slow  float64    // spoils it on purpose: what it does takes that share longer; see slowQueue
+	Fake  *node.Fake // a queue with known faults in its place, for calibration
 }
 
 // String is the setting's name: backend/setting, as in the oracle, and the label.

@@ -109,7 +109,7 @@ func (l *Lab) HoldSale(ctx context.Context, s SaleSpec) (SaleRow, error) {
 	if row.Settings, err = svc.settings(ctx); err != nil {
 		return row, err
 	}
-	svc.process.stop()
+	svc.process.Stop()
 	if row.Database, err = count.stop(ctx, told, row.Sold); err != nil {
 		return row, err
 	}

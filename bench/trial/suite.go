@@ -9,6 +9,7 @@ import (
 
 	"queuelab/bench/fault"
 	"queuelab/bench/load"
+	"queuelab/bench/node"
 )
 
 // Spec is one cell to measure: what, under which load, how often.
@@ -89,10 +90,10 @@ func (o LoadOverride) Check() error {
 			return err
 		}
 	}
-	if _, err := load.ParseContent(cmp.Or(o.Content, defaultContent)); err != nil {
+	if _, err := load.ParseContent(cmp.Or(o.Content, node.DefaultContent)); err != nil {
 		return err
 	}
-	_, err := load.ParseKeys(cmp.Or(o.Keys, defaultKeys), 1)
+	_, err := load.ParseKeys(cmp.Or(o.Keys, node.DefaultKeys), 1)
 	return err
 }
 
@@ -112,7 +113,7 @@ func (s Spec) describe() Load {
 	}
 	p := s.Load
 	l := Load{
-		Shape: "closed", Content: cmp.Or(p.Content, defaultContent), Keys: cmp.Or(p.Keys, defaultKeys),
+		Shape: "closed", Content: cmp.Or(p.Content, node.DefaultContent), Keys: cmp.Or(p.Keys, node.DefaultKeys),
 		PayloadBytes: p.Payload, Producers: max(1, p.Producers), Consumers: max(1, p.Consumers), Batch: max(1, p.Batch),
 		Millis: p.Saturate.Milliseconds(),
 	}

@@ -1,4 +1,8 @@
-package trial
+// Package node is the process that publishes and consumes: a child of the
+// harness, started from its own program (the hidden command "node"), that keeps a
+// ledger and can be killed, frozen or told to kill itself. Trials, lessons and the
+// live lab start the same ones.
+package node
 
 import (
 	"bufio"
@@ -20,9 +24,9 @@ import (
 	"queuelab/queue"
 )
 
-// NodeConfig tells a node, a child process of the harness, what to be. It is
-// sent as the first line of its standard input.
-type NodeConfig struct {
+// Config tells a node what to be. It is sent as the first line of its standard
+// input.
+type Config struct {
 	Queue       string // URL
 	Ledger      string // path of its own ledger file
 	Process     uint16
@@ -30,15 +34,15 @@ type NodeConfig struct {
 	Producer    uint16
 	Incarnation uint16
 	Connections int     // queues opened, which publishers and consumers take turns to use; 0 is 1
-	Slow        float64 // see Setting.Slow
-	Fake        *Fake   // see Setting.Fake
+	Slow        float64 // the queue takes this share longer, on purpose
+	Fake        *Fake   // a queue with known faults in its place
 
-	Produce *ProduceConfig
-	Consume *ConsumeConfig
+	Produce *Produce
+	Consume *Consume
 }
 
-// ProduceConfig is the load of a node. Rate 0 is a closed loop.
-type ProduceConfig struct {
+// Produce is the load of a node. Rate 0 is a closed loop.
+type Produce struct {
 	Rate     float64       // messages a second, open loop
 	Count    uint64        // messages in all; with Rate 0 at most so many
 	Duration time.Duration // closed loop: how long
@@ -57,8 +61,8 @@ type ProduceConfig struct {
 	Retries   int           // how often a publish that ended unknown is tried again, with the same id
 }
 
-// ConsumeConfig is what a node does with what it receives.
-type ConsumeConfig struct {
+// Consume is what a node does with what it receives.
+type Consume struct {
 	Consumers     int // handlers, each with a consumer of its own
 	ReceiveMax    int
 	Effects       string // URL of the database that effects are committed to; empty: none
@@ -70,8 +74,8 @@ type ConsumeConfig struct {
 	Poison        uint64        // the sequence number whose handler always fails; 0: none
 }
 
-// NodeEvent is one line of a node's standard output.
-type NodeEvent struct {
+// Event is one line of a node's standard output.
+type Event struct {
 	Event string // ready, produced, drained, backlog, stopped, error
 	Error string `json:",omitempty"`
 	Stats *load.Stats
@@ -82,16 +86,16 @@ type NodeEvent struct {
 	Usage *meter.Usage `json:",omitempty"` // of the node so far, in ready and drained
 }
 
-// Node runs a node: it reads its config and then commands from in ("produce",
+// Main runs a node: it reads its config and then commands from in ("produce",
 // "stop"), and answers with events on out. It ends when in ends, so that no
 // node outlives the harness.
-func Node(ctx context.Context, in io.Reader, out io.Writer) error {
+func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	if !lines.Scan() {
 		return errors.New("node: no configuration on standard input")
 	}
-	var cfg NodeConfig
+	var cfg Config
 	if err := json.Unmarshal(lines.Bytes(), &cfg); err != nil {
 		return fmt.Errorf("node: configuration: %w", err)
 	}
@@ -104,15 +108,15 @@ func Node(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	n := &node{cfg: cfg, out: json.NewEncoder(out)}
 	if err := n.run(ctx, commands); err != nil {
-		n.tell(NodeEvent{Event: "error", Error: err.Error()})
+		n.tell(Event{Event: "error", Error: err.Error()})
 		return err
 	}
-	n.tell(NodeEvent{Event: "stopped"})
+	n.tell(Event{Event: "stopped"})
 	return nil
 }
 
 type node struct {
-	cfg    NodeConfig
+	cfg    Config
 	ledger *ledger.Writer // of its consumers
 	crash  *fault.Point
 
@@ -123,7 +127,7 @@ type node struct {
 	accepted atomic.Int64 // by the queue, once all is sent
 }
 
-func (n *node) tell(e NodeEvent) {
+func (n *node) tell(e Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	_ = n.out.Encode(e) // the parent that reads this may be gone: nobody to tell
@@ -174,7 +178,7 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 		if err := CheckMutant(c.Mutant); err != nil {
 			return err
 		}
-		effects, err := openEffects(opening, c.Effects)
+		effects, err := OpenEffects(opening, c.Effects)
 		if err != nil {
 			return err
 		}
@@ -215,7 +219,7 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 		}
 	}
 	caps := q.Capabilities()
-	n.tell(NodeEvent{Event: "ready", Caps: &caps, Usage: usage()})
+	n.tell(Event{Event: "ready", Caps: &caps, Usage: usage()})
 
 	for {
 		select {
@@ -231,19 +235,19 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 						return
 					}
 					n.accepted.Store(stats.Accepted)
-					n.tell(NodeEvent{Event: "produced", Stats: &stats})
+					n.tell(Event{Event: "produced", Stats: &stats})
 				})
 			case open && cmd == "backlog":
-				left, err := lookInto(ctx, q)
+				left, err := Left(ctx, q)
 				if err != nil {
 					return err
 				}
-				n.tell(NodeEvent{Event: "backlog", Backlog: left})
+				n.tell(Event{Event: "backlog", Backlog: left})
 			case open && cmd == "drain":
 				wg.Go(func() {
-					e := NodeEvent{Event: "drained"}
+					e := Event{Event: "drained"}
 					if !n.awaitQuiet(receiving) {
-						e.Error = fmt.Sprintf("messages still came %v after the last was sent", drainDeadline)
+						e.Error = fmt.Sprintf("messages still came %v after the last was sent", DrainDeadline)
 					}
 					e.Usage = usage()
 					n.tell(e)
@@ -281,8 +285,8 @@ func usage() *meter.Usage {
 	return &u
 }
 
-// lookInto returns what is in a queue, or -1 where it does not tell.
-func lookInto(ctx context.Context, q queue.Queue) (int64, error) {
+// Left returns how many messages are in a queue, ready and in flight, or -1 where it does not tell.
+func Left(ctx context.Context, q queue.Queue) (int64, error) {
 	looker, ok := q.(queue.Backlogger)
 	if !ok {
 		return -1, nil
@@ -294,14 +298,15 @@ func lookInto(ctx context.Context, q queue.Queue) (int64, error) {
 	return max(b.Ready, 0) + max(b.InFlight, 0), nil
 }
 
-const drainDeadline = 2 * time.Minute
+// DrainDeadline is how long a node that drains waits for quiet.
+const DrainDeadline = 2 * time.Minute
 
 // awaitQuiet returns once nothing has come for half a second and nothing is
 // missing, or for five seconds where something is: a broker that stalls has
-// lost nothing. It reports false where that takes longer than drainDeadline.
+// lost nothing. It reports false where that takes longer than DrainDeadline.
 func (n *node) awaitQuiet(ctx context.Context) bool {
 	last, since, began := int64(-1), time.Now(), time.Now()
-	for time.Since(began) < drainDeadline {
+	for time.Since(began) < DrainDeadline {
 		now, quiet := n.received.Load(), 500*time.Millisecond
 		if now != last {
 			last, since = now, time.Now()
@@ -323,7 +328,7 @@ func (n *node) awaitQuiet(ctx context.Context) bool {
 
 func (n *node) produce(ctx context.Context, p queue.Publisher) (load.Stats, error) {
 	c := n.cfg.Produce
-	source, err := c.source(n.cfg)
+	source, err := c.Source(n.cfg)
 	if err != nil {
 		return load.Stats{}, err
 	}
@@ -347,13 +352,16 @@ func (n *node) produce(ctx context.Context, p queue.Publisher) (load.Stats, erro
 	})
 }
 
-// source makes the node's messages.
-func (c *ProduceConfig) source(n NodeConfig) (load.Source, error) {
-	content, err := load.ParseContent(cmp.Or(c.Content, defaultContent))
+// What messages are where the load does not say.
+const DefaultKeys, DefaultContent = "uniform:16", "text"
+
+// Source makes the messages of a node that is configured so.
+func (c *Produce) Source(n Config) (load.Source, error) {
+	content, err := load.ParseContent(cmp.Or(c.Content, DefaultContent))
 	if err != nil {
 		return load.Source{}, err
 	}
-	keys, err := load.ParseKeys(cmp.Or(c.Keys, defaultKeys), c.Seed)
+	keys, err := load.ParseKeys(cmp.Or(c.Keys, DefaultKeys), c.Seed)
 	if err != nil {
 		return load.Source{}, err
 	}
@@ -364,7 +372,7 @@ func (c *ProduceConfig) source(n NodeConfig) (load.Source, error) {
 	return s, s.Check()
 }
 
-func (n *node) consume(ctx context.Context, c queue.Consumer, effects *effects) error {
+func (n *node) consume(ctx context.Context, c queue.Consumer, effects *Effects) error {
 	defer c.Close()
 	c = ledger.RecordConsumer(mutate(n.cfg.Consume.Mutant, c), n.ledger)
 	h := &handler{node: n, consumer: c, effects: effects, failed: map[string]int{}}

@@ -1,4 +1,4 @@
-package trial
+package node
 
 import (
 	"context"
@@ -34,12 +34,12 @@ func newHandling(t *testing.T, url string, poison uint64) *handling {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	effects, err := openEffects(t.Context(), url)
+	effects, err := OpenEffects(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(effects.Close)
-	n := &node{cfg: NodeConfig{Process: 1, Consume: &ConsumeConfig{Poison: poison}}, ledger: w}
+	n := &node{cfg: Config{Process: 1, Consume: &Consume{Poison: poison}}, ledger: w}
 	h.handler = &handler{node: n, consumer: ledger.RecordConsumer(h.queue(), w), effects: effects, failed: map[string]int{}}
 	return h
 }
@@ -218,12 +218,14 @@ func TestOnlyACommitWithoutAnAnswerIsInDoubt(t *testing.T) {
 	if err := commit(2); err != nil {
 		t.Fatal(err)
 	}
-	err := waitFor(t.Context(), "the effect of the commit in doubt", 10*time.Second, 10*time.Millisecond, func() (bool, error) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		n, err := h.effects.Count(t.Context(), 1)
-		return n["1-1-0-2"] == 2, err
-	})
-	if err != nil {
-		t.Error(err)
+		if err == nil && n["1-1-0-2"] == 2 {
+			break
+		}
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("got %d effects of message 2, %v, want 2: the commit in doubt was done", n["1-1-0-2"], err)
+		}
 	}
 	if _, err := h.effects.db.ExecContext(t.Context(), `DROP TABLE effects`); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package trial
+package node
 
 import (
 	"bufio"
@@ -12,44 +12,43 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 )
 
-// child is a node seen from the harness.
-type child struct {
+// Child is a node seen from the harness.
+type Child struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	events chan NodeEvent // closed when the node's output ends
+	events chan Event // closed when the node's output ends
 	exited chan struct{}
 	err    error // of Wait, once exited is closed
 	stderr *tail
 }
 
-// startNode starts a node and waits until it is ready.
-func startNode(ctx context.Context, cfg NodeConfig) (*child, *NodeEvent, error) {
+// Start starts a node and waits until it is ready.
+func Start(ctx context.Context, cfg Config) (*Child, Event, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, nil, fmt.Errorf("find the harness' own program: %w", err)
+		return nil, Event{}, fmt.Errorf("find the harness' own program: %w", err)
 	}
-	c := &child{cmd: exec.Command(self, "node"), events: make(chan NodeEvent, 16), exited: make(chan struct{}), stderr: &tail{}}
+	c := &Child{cmd: exec.Command(self, "node"), events: make(chan Event, 16), exited: make(chan struct{}), stderr: &tail{}}
 	c.cmd.Stderr = c.stderr
 	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		return nil, nil, fmt.Errorf("start a node: %w", err)
+		return nil, Event{}, fmt.Errorf("start a node: %w", err)
 	}
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
-		return nil, nil, fmt.Errorf("start a node: %w", err)
+		return nil, Event{}, fmt.Errorf("start a node: %w", err)
 	}
 	// A session of its own: Ctrl-C reaches the harness, which stops its nodes
 	// in order; when the harness dies the node's input ends.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.cmd.Start(); err != nil {
-		return nil, nil, fmt.Errorf("start a node: %w", err)
+		return nil, Event{}, fmt.Errorf("start a node: %w", err)
 	}
 	go func() {
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
-			var e NodeEvent
+			var e Event
 			if json.Unmarshal(lines.Bytes(), &e) == nil {
 				c.events <- e
 			}
@@ -60,49 +59,51 @@ func startNode(ctx context.Context, cfg NodeConfig) (*child, *NodeEvent, error) 
 	}()
 	if err := json.NewEncoder(c.stdin).Encode(cfg); err != nil {
 		c.Kill()
-		return nil, nil, fmt.Errorf("configure a node: %w", err)
+		return nil, Event{}, fmt.Errorf("configure a node: %w", err)
 	}
-	ready, err := c.await(ctx, "ready")
+	ready, err := c.Await(ctx, "ready")
 	if err != nil {
 		c.Kill()
-		return nil, nil, err
+		return nil, Event{}, err
 	}
 	return c, ready, nil
 }
 
-// await waits for one kind of event.
-func (c *child) await(ctx context.Context, event string) (*NodeEvent, error) {
+// Await waits for one kind of event.
+func (c *Child) Await(ctx context.Context, event string) (Event, error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for a node to be %s: %w", event, ctx.Err())
+			return Event{}, fmt.Errorf("wait for a node to be %s: %w", event, ctx.Err())
 		case e, open := <-c.events:
 			switch {
 			case !open:
 				<-c.exited
-				return nil, fmt.Errorf("a node ended while it should become %s: %w: %s", event, c.failure(), c.stderr)
+				return Event{}, fmt.Errorf("a node ended while it should become %s: %w: %s", event, c.failure(), c.stderr)
 			case e.Event == "error":
-				return nil, fmt.Errorf("node: %s", e.Error)
+				return Event{}, fmt.Errorf("node: %s", e.Error)
 			case e.Event == event:
-				return &e, nil
+				return e, nil
 			}
 		}
 	}
 }
 
-func (c *child) tell(command string) error {
+// Tell gives it a command: "produce", "drain" and "backlog" are answered by the
+// events "produced", "drained" and "backlog"; "stop" is Stop's.
+func (c *Child) Tell(command string) error {
 	if _, err := io.WriteString(c.stdin, command+"\n"); err != nil {
 		return fmt.Errorf("tell a node to %s: %w", command, err)
 	}
 	return nil
 }
 
-// stop lets the node finish what it has in hand.
-func (c *child) stop(ctx context.Context) error {
-	if err := c.tell("stop"); err != nil {
+// Stop lets the node finish what it has in hand.
+func (c *Child) Stop(ctx context.Context) error {
+	if err := c.Tell("stop"); err != nil {
 		return err
 	}
-	_, err := c.await(ctx, "stopped")
+	_, err := c.Await(ctx, "stopped")
 	c.stdin.Close()
 	if err != nil {
 		c.Kill()
@@ -117,7 +118,7 @@ func (c *child) stop(ctx context.Context) error {
 }
 
 // Kill ends the node with SIGKILL, if it still runs, and waits for its death.
-func (c *child) Kill() {
+func (c *Child) Kill() {
 	c.stdin.Close()
 	c.cmd.Process.Kill() // fails only when it has ended already
 	go func() {
@@ -127,8 +128,8 @@ func (c *child) Kill() {
 	<-c.exited
 }
 
-// killedBySIGKILL waits for the node's end and confirms how it died.
-func (c *child) killedBySIGKILL(ctx context.Context) error {
+// KilledBySIGKILL waits for the node's end and confirms how it died.
+func (c *Child) KilledBySIGKILL(ctx context.Context) error {
 	for {
 		select {
 		case e, open := <-c.events:
@@ -153,7 +154,7 @@ func (c *child) killedBySIGKILL(ctx context.Context) error {
 }
 
 // failure is why the node ended; it is asked for once the node has.
-func (c *child) failure() error {
+func (c *Child) failure() error {
 	if c.err == nil {
 		return errors.New("exit status 0")
 	}
@@ -180,21 +181,4 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(string(t.buf))
-}
-
-// waitFor polls a fact until it holds, it fails, or the deadline passes.
-func waitFor(ctx context.Context, what string, deadline, every time.Duration, holds func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	for {
-		ok, err := holds()
-		if err != nil || ok {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: not within %v", what, deadline)
-		case <-time.After(every):
-		}
-	}
 }

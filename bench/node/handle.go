@@ -1,4 +1,4 @@
-package trial
+package node
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 type handler struct {
 	node     *node
 	consumer queue.Consumer // as ledger.RecordConsumer returns it
-	effects  *effects
+	effects  *Effects
 	failed   map[string]int // attempts at messages that always fail, by id
 }
 

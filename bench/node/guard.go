@@ -1,4 +1,4 @@
-package trial
+package node
 
 import (
 	"bufio"
@@ -43,8 +43,8 @@ func Guard(argv []string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// guarded is a guarded program seen from the harness.
-type guarded struct {
+// Guarded is a guarded program seen from the harness.
+type Guarded struct {
 	guard  *exec.Cmd
 	stdin  io.WriteCloser
 	pid    int
@@ -53,13 +53,13 @@ type guarded struct {
 	stderr *tail
 }
 
-// startGuarded starts a program under a guard, with env as its environment.
-func startGuarded(env []string, argv ...string) (*guarded, error) {
+// StartGuarded starts a program under a guard, with env as its environment.
+func StartGuarded(env []string, argv ...string) (*Guarded, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the harness' own program: %w", err)
 	}
-	g := &guarded{guard: exec.Command(self, append([]string{"guard", "--"}, argv...)...), exited: make(chan struct{}), stderr: &tail{}}
+	g := &Guarded{guard: exec.Command(self, append([]string{"guard", "--"}, argv...)...), exited: make(chan struct{}), stderr: &tail{}}
 	g.guard.Env, g.guard.Stderr = env, g.stderr
 	g.guard.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if g.stdin, err = g.guard.StdinPipe(); err != nil {
@@ -84,14 +84,14 @@ func startGuarded(env []string, argv ...string) (*guarded, error) {
 		close(g.exited)
 	}()
 	if err != nil {
-		g.stop()
+		g.Stop()
 		return nil, fmt.Errorf("start %s: no process id from its guard: %w: %s", argv[0], err, g.stderr)
 	}
 	return g, nil
 }
 
-// kill sends SIGKILL to the program itself and confirms that it died of it.
-func (g *guarded) kill() error {
+// Kill sends SIGKILL to the program itself and confirms that it died of it.
+func (g *Guarded) Kill() error {
 	if err := syscall.Kill(g.pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("kill the service: %w", err)
 	}
@@ -102,13 +102,18 @@ func (g *guarded) kill() error {
 	return nil
 }
 
-// stop ends the program, however it is.
-func (g *guarded) stop() {
+// Said is how the program ended, once it has, and the end of what it wrote to
+// standard error.
+func (g *Guarded) Said() string { return fmt.Sprintf("(%s): %s", g.state, g.stderr) }
+
+// Stop ends the program, however it is.
+func (g *Guarded) Stop() {
 	g.stdin.Close()
 	<-g.exited
 }
 
-func (g *guarded) ended() bool {
+// Ended reports whether the program has.
+func (g *Guarded) Ended() bool {
 	select {
 	case <-g.exited:
 		return true

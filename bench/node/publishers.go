@@ -1,4 +1,4 @@
-package trial
+package node
 
 import (
 	"context"
@@ -152,7 +152,7 @@ func (c *lateConsumer) pump(ctx context.Context, q slowQueue) {
 
 // Receive implements queue.Consumer.
 func (c *lateConsumer) Receive(ctx context.Context, n int) ([]*queue.Delivery, error) {
-	if err := c.await(ctx); err != nil {
+	if err := c.Await(ctx); err != nil {
 		return nil, err
 	}
 	ds := []*queue.Delivery{c.first.delivery}
@@ -175,8 +175,8 @@ func (c *lateConsumer) Receive(ctx context.Context, n int) ([]*queue.Delivery, e
 	return ds, nil
 }
 
-// await waits for the first of the line to be old enough.
-func (c *lateConsumer) await(ctx context.Context) error {
+// Await waits for the first of the line to be old enough.
+func (c *lateConsumer) Await(ctx context.Context) error {
 	if c.first == nil {
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,9 @@
+package node
+
+import (
+	"testing"
+
+	"queuelab/bench/broker/brokertest"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
