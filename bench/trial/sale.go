@@ -14,6 +14,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"queuelab/bench/ledger"
+	"queuelab/bench/shop"
 	"queuelab/queue"
 )
 
@@ -53,7 +54,7 @@ func (l *Lab) sell(ctx context.Context, s Setting, faultName string, p SaleParam
 	if err := svc.start(ctx); err != nil {
 		return nil, nil, err
 	}
-	voucher, err := svc.client.createVoucher(ctx, p.Stock)
+	voucher, err := svc.client.Voucher(ctx, p.Stock)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,7 +112,7 @@ func (l *Lab) sell(ctx context.Context, s Setting, faultName string, p SaleParam
 
 // click buys, and clicks again while no answer comes, as a person would. began is
 // when the buyer wanted to.
-func (d *clicks) click(ctx context.Context, c *saleClient, voucher string, user int, began time.Time) {
+func (d *clicks) click(ctx context.Context, c *shop.Client, voucher string, user int, began time.Time) {
 	d.mu.Lock()
 	d.first[user] = began
 	d.mu.Unlock()
@@ -124,7 +125,7 @@ func (d *clicks) click(ctx context.Context, c *saleClient, voucher string, user 
 	deadline := began.Add(30 * time.Second)
 	for ctx.Err() == nil && time.Now().Before(deadline) {
 		d.sent.Add(1)
-		status, a, err := c.buy(ctx, voucher, user)
+		status, a, err := c.Buy(ctx, voucher, user)
 		switch {
 		case err != nil:
 			d.unanswered.Add(1)
@@ -150,7 +151,7 @@ func (d *clicks) click(ctx context.Context, c *saleClient, voucher string, user 
 }
 
 // awaitResults gives everyone who was told "queued" the same deadline.
-func (d *clicks) awaitResults(ctx context.Context, c *saleClient, connections int, deadline time.Time, out *Sale) {
+func (d *clicks) awaitResults(ctx context.Context, c *shop.Client, connections int, deadline time.Time, out *Sale) {
 	type told struct {
 		user  int
 		order string
@@ -161,7 +162,7 @@ func (d *clicks) awaitResults(ctx context.Context, c *saleClient, connections in
 	for range connections {
 		wg.Go(func() {
 			for t := range todo {
-				switch c.result(ctx, t.order, t.user, deadline) {
+				switch c.Result(ctx, t.order, t.user, deadline) {
 				case "queued":
 					waiting.Add(1)
 				case "missing":

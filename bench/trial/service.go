@@ -21,6 +21,7 @@ import (
 	"queuelab/bench/broker"
 	"queuelab/bench/ledger"
 	"queuelab/bench/node"
+	"queuelab/bench/shop"
 	"queuelab/queue"
 )
 
@@ -39,7 +40,7 @@ type service struct {
 	stockDSN string // of another database for the stock; "": there is none, or it is a file
 	caps     queue.Capabilities
 	process  *node.Guarded
-	client   *saleClient
+	client   *shop.Client
 }
 
 // newService prepares a service over the setting's queue. The memory queue runs
@@ -67,7 +68,7 @@ func (l *Lab) buildService(ctx context.Context, s Setting, way Way, zero bool, c
 	}
 	listen := fmt.Sprintf("127.0.0.1:%d", port)
 	token := randomToken()
-	svc.client = newSaleClient("http://"+listen, token, connections)
+	svc.client = shop.New("http://"+listen, token, connections)
 	// What the user's shell sets for a service of theirs is not for this one.
 	svc.env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SECKILL_") })
 	svc.env = append(svc.env, "SECKILL_OPERATOR_TOKEN="+token)
@@ -151,7 +152,7 @@ func (s *service) start(ctx context.Context) error {
 		if p.Ended() {
 			return false, fmt.Errorf("the service ended at once %s", p.Said())
 		}
-		return s.client.ready(ctx), nil
+		return s.client.Ready(ctx), nil
 	})
 }
 
@@ -304,7 +305,7 @@ func (s *service) Close() {
 	if s.process != nil {
 		s.process.Stop()
 	}
-	s.client.http.CloseIdleConnections()
+	s.client.Close()
 	s.lab.deleteQueue(context.Background(), s.broker, s.queueURL)
 	s.lab.removeLedgers(s.trial)
 }

@@ -13,6 +13,7 @@ import (
 	"queuelab/bench/broker"
 	"queuelab/bench/ledger"
 	"queuelab/bench/load"
+	"queuelab/bench/shop"
 	"queuelab/queue"
 )
 
@@ -82,7 +83,7 @@ func (l *Lab) HoldSale(ctx context.Context, s SaleSpec) (SaleRow, error) {
 		return row, err
 	}
 	defer count.close()
-	voucher, err := svc.client.createVoucher(ctx, s.Stock)
+	voucher, err := svc.client.Voucher(ctx, s.Stock)
 	if err != nil {
 		return row, err
 	}
@@ -143,7 +144,7 @@ func (s Sale) wrong() (wrong []string) {
 
 // rush has every buyer click when it is due. began is the moment of the plan's
 // start, as of ledger.Now.
-func (s SaleSpec) rush(ctx context.Context, c *saleClient, voucher string) (door *clicks, stats load.Stats, began int64, err error) {
+func (s SaleSpec) rush(ctx context.Context, c *shop.Client, voucher string) (door *clicks, stats load.Stats, began int64, err error) {
 	door = &clicks{orders: map[int]string{}, first: map[int]time.Time{}, answer: newHistogram()}
 	pacer := load.Poisson(s.Rate, s.Seed)
 	buyers := rand.New(rand.NewPCG(s.Seed, 0)).Perm(s.Buyers)

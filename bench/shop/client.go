@@ -1,4 +1,5 @@
-package trial
+// Package shop speaks the service's API, as a script of a user would.
+package shop
 
 import (
 	"bytes"
@@ -11,20 +12,26 @@ import (
 	"time"
 )
 
-// saleClient speaks the service's API, as a script of a user would.
-type saleClient struct {
+// Client speaks to one service, for buyers and for its operator. It is safe for
+// concurrent use.
+type Client struct {
+	// Title is that of its vouchers.
+	Title string
+
 	base, operator string
 	http           *http.Client
 }
 
-func newSaleClient(base, operator string, connections int) *saleClient {
+// New returns a client of the service at base, such as http://127.0.0.1:8080,
+// that keeps so many connections. operator is the operator's token.
+func New(base, operator string, connections int) *Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost, t.MaxConnsPerHost, t.Proxy = connections, connections, nil
-	return &saleClient{base: base, operator: operator, http: &http.Client{Transport: t, Timeout: 40 * time.Second}}
+	return &Client{Title: "queuelab sale", base: base, operator: operator, http: &http.Client{Transport: t, Timeout: 40 * time.Second}}
 }
 
-// answer is what the service said to a buyer.
-type answer struct {
+// Answer is what the service said.
+type Answer struct {
 	OrderID string `json:"orderId"`
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
@@ -35,10 +42,10 @@ type answer struct {
 	} `json:"error"`
 }
 
-// do sends one request. An error means that there was no answer: what the
-// service did is unknown.
-func (c *saleClient) do(ctx context.Context, method, path, user string, body any) (int, answer, error) {
-	var a answer
+// Do sends one request, as the operator where there is no user. An error means
+// that there was no answer: what the service did is unknown.
+func (c *Client) Do(ctx context.Context, method, path, user string, body any) (int, Answer, error) {
+	var a Answer
 	var payload io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -72,7 +79,8 @@ func (c *saleClient) do(ctx context.Context, method, path, user string, body any
 	return resp.StatusCode, a, nil
 }
 
-func (c *saleClient) ready(ctx context.Context) bool {
+// Ready reports whether the service says that it is.
+func (c *Client) Ready(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/readyz", nil)
@@ -88,11 +96,17 @@ func (c *saleClient) ready(ctx context.Context) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-func (c *saleClient) createVoucher(ctx context.Context, stock int) (string, error) {
+// Voucher creates one whose sale began a minute ago and goes on for an hour.
+func (c *Client) Voucher(ctx context.Context, stock int) (id string, err error) {
 	now := time.Now()
-	status, a, err := c.do(ctx, http.MethodPost, "/api/vouchers", "", map[string]any{
-		"title": "queuelab sale", "stock": stock, "payValue": 4700, "actualValue": 5000,
-		"beginTime": now.Add(-time.Minute).UTC().Format(time.RFC3339), "endTime": now.Add(time.Hour).UTC().Format(time.RFC3339),
+	return c.VoucherFor(ctx, stock, now.Add(-time.Minute), now.Add(time.Hour))
+}
+
+// VoucherFor creates one with a sale window.
+func (c *Client) VoucherFor(ctx context.Context, stock int, begin, end time.Time) (id string, err error) {
+	status, a, err := c.Do(ctx, http.MethodPost, "/api/vouchers", "", map[string]any{
+		"title": c.Title, "stock": stock, "payValue": 4700, "actualValue": 5000,
+		"beginTime": begin.UTC().Format(time.RFC3339Nano), "endTime": end.UTC().Format(time.RFC3339Nano),
 	})
 	if err != nil {
 		return "", fmt.Errorf("create a voucher: %w", err)
@@ -103,21 +117,21 @@ func (c *saleClient) createVoucher(ctx context.Context, stock int) (string, erro
 	return a.ID, nil
 }
 
-// buy is one click.
-func (c *saleClient) buy(ctx context.Context, voucher string, user int) (int, answer, error) {
-	return c.do(ctx, http.MethodPost, "/api/vouchers/"+voucher+"/orders", strconv.Itoa(user), nil)
+// Buy is one click.
+func (c *Client) Buy(ctx context.Context, voucher string, user int) (int, Answer, error) {
+	return c.Do(ctx, http.MethodPost, "/api/vouchers/"+voucher+"/orders", strconv.Itoa(user), nil)
 }
 
-// result waits for an order's final answer, at most until the deadline.
-// status is "missing" for an order that the service does not know.
-func (c *saleClient) result(ctx context.Context, order string, user int, deadline time.Time) (status string) {
+// Result waits for an order's final answer, at most until the deadline. status is
+// "missing" for an order that the service does not know.
+func (c *Client) Result(ctx context.Context, order string, user int, deadline time.Time) (status string) {
 	status = "queued"
 	for {
 		wait := min(time.Until(deadline), 10*time.Second).Round(time.Millisecond)
 		if wait <= 0 || ctx.Err() != nil {
 			return status
 		}
-		code, a, err := c.do(ctx, http.MethodGet, "/api/orders/"+order+"?wait="+wait.String(), strconv.Itoa(user), nil)
+		code, a, err := c.Do(ctx, http.MethodGet, "/api/orders/"+order+"?wait="+wait.String(), strconv.Itoa(user), nil)
 		switch {
 		case err == nil && code == http.StatusNotFound:
 			return "missing"
@@ -133,3 +147,6 @@ func (c *saleClient) result(ctx context.Context, order string, user int, deadlin
 		}
 	}
 }
+
+// Close lets go of the connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
