@@ -39,14 +39,23 @@ type Decoder struct {
 	protocol protocol
 }
 
-// New returns a Decoder of what is spoken with a kind of broker: so far redis.
+// New returns a Decoder of what is spoken with a kind of broker: redis, rabbitmq,
+// kafka or postgres; and of http, which is HTTP/1.1.
 func New(kind string) (*Decoder, error) {
 	var p protocol
 	switch kind {
 	case "redis":
 		p = newRedis()
+	case "rabbitmq":
+		p = newAMQP()
+	case "kafka":
+		p = newKafka()
+	case "postgres":
+		p = newPostgres()
+	case "http":
+		p = newHTTP()
 	default:
-		return nil, fmt.Errorf("read the conversation with %q: nothing is known of it; known is redis so far", kind)
+		return nil, fmt.Errorf("read the conversation with %q: nothing is known of it; known are redis, rabbitmq, kafka, postgres and http", kind)
 	}
 	return &Decoder{protocol: p}, nil
 }
