@@ -31,6 +31,9 @@ type cli struct {
 	Peers     peersCmd     `cmd:"" help:"Measure our backends side by side with each broker's own load tool."`
 	Report    reportCmd    `cmd:"" help:"Print and rewrite the reports of a result directory."`
 	Lie       lieCmd       `cmd:"" help:"The same run told as bad tools would tell it, beside the truth."`
+	Learn     learnCmd     `cmd:"" help:"Lessons: predict, run it on the real broker, see what was said on the wire."`
+	Exam      examCmd      `cmd:"" help:"Questions drawn by chance: predictions first, then all are run and scored."`
+	Museum    museumCmd    `cmd:"" help:"Mistakes that tutorials teach: the damage, the repair, and the counts of both."`
 	List      listCmd      `cmd:"" help:"List backends, settings, tests and faults, with what each promises."`
 	Doctor    doctorCmd    `cmd:"" help:"Tell what this machine has, what is missing and how to get it."`
 	Up        upCmd        `cmd:"" help:"Run the same brokers in the foreground for hands-on use; Ctrl-C takes them down."`

@@ -1,0 +1,90 @@
+package learn
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Find chooses lessons by number or by a word of their name or question. An
+// unknown one is an error that suggests those nearest to it.
+func Find(all []Lesson, wanted []string) ([]Lesson, error) {
+	var found []Lesson
+	for _, want := range wanted {
+		some := match(all, want)
+		if len(some) == 0 {
+			return nil, fmt.Errorf("there is none called %q: %s", want, suggest(all, want))
+		}
+		for _, l := range some {
+			if !slices.ContainsFunc(found, func(f Lesson) bool { return f.Number == l.Number }) {
+				found = append(found, l)
+			}
+		}
+	}
+	return found, nil
+}
+
+func match(all []Lesson, want string) []Lesson {
+	if n, err := strconv.Atoi(want); err == nil {
+		return pick(all, func(l Lesson) bool { return l.Number == n })
+	}
+	word := strings.ToLower(strings.TrimSpace(want))
+	if word == "" {
+		return nil
+	}
+	if exact := pick(all, func(l Lesson) bool { return l.Name == word }); len(exact) > 0 {
+		return exact
+	}
+	return pick(all, func(l Lesson) bool {
+		return strings.Contains(l.Name, word) || strings.Contains(strings.ToLower(l.Question.EN), word) || strings.Contains(strings.ToLower(l.Question.ZH), word)
+	})
+}
+
+func pick(all []Lesson, is func(Lesson) bool) []Lesson {
+	return slices.DeleteFunc(slices.Clone(all), func(l Lesson) bool { return !is(l) })
+}
+
+// suggest names what was perhaps meant.
+func suggest(all []Lesson, want string) string {
+	if len(all) == 0 {
+		return "there are none"
+	}
+	if n, err := strconv.Atoi(want); err == nil {
+		near := slices.MinFunc(all, func(a, b Lesson) int { return apart(a.Number, n) - apart(b.Number, n) })
+		return fmt.Sprintf("they go from %d to %d, and the nearest is %d, %s", all[0].Number, all[len(all)-1].Number, near.Number, near.Name)
+	}
+	near := slices.MinFunc(all, func(a, b Lesson) int { return distance(a.Name, want) - distance(b.Name, want) })
+	return fmt.Sprintf("the nearest is %d, %s", near.Number, near.Name)
+}
+
+func apart(a, b int) int { return max(a-b, b-a) }
+
+// distance is how many letters apart the nearest word of a name is.
+func distance(name, want string) int {
+	best := len(name) + len(want)
+	for word := range strings.SplitSeq(name, "-") {
+		best = min(best, edits(word, strings.ToLower(want)))
+	}
+	return best
+}
+
+// edits counts the letters to be put in, taken out or changed (Levenshtein).
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost = 1 + min(before, row[j], row[j+1])
+			}
+			before, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

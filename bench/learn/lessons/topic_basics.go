@@ -1,0 +1,7 @@
+package lessons
+
+import "queuelab/bench/learn"
+
+func basics() []learn.Lesson {
+	return []learn.Lesson{memoryDies()}
+}

@@ -1,0 +1,7 @@
+package lessons
+
+import "queuelab/bench/learn"
+
+func redisQueues() []learn.Lesson {
+	return []learn.Lesson{popLoses(), pubsubHears()}
+}
