@@ -90,7 +90,8 @@ func (c *Child) Await(ctx context.Context, event string) (Event, error) {
 }
 
 // Tell gives it a command: "produce", "drain" and "backlog" are answered by the
-// events "produced", "drained" and "backlog"; "stop" is Stop's.
+// events "produced", "drained" and "backlog"; "delay 50ms" sets Consume.HandleDelay
+// and is not answered; "stop" is Stop's.
 func (c *Child) Tell(command string) error {
 	if _, err := io.WriteString(c.stdin, command+"\n"); err != nil {
 		return fmt.Errorf("tell a node to %s: %w", command, err)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,39 +23,70 @@ import (
 type Effects struct {
 	db       *sql.DB
 	postgres bool
+	unique   bool
 	timeout  time.Duration // how long a commit is waited for
 }
 
-const createEffects = `CREATE TABLE IF NOT EXISTS effects (message text NOT NULL, process int NOT NULL, attempt int NOT NULL)`
+const (
+	createEffects       = `CREATE TABLE IF NOT EXISTS effects (message text NOT NULL, process int NOT NULL, attempt int NOT NULL)`
+	createUniqueEffects = `CREATE TABLE IF NOT EXISTS unique_effects (message text PRIMARY KEY, process int NOT NULL, attempt int NOT NULL)`
+)
 
 // OpenEffects opens the database of a URL; the empty one is none.
 func OpenEffects(ctx context.Context, url string) (*Effects, error) {
+	return openEffects(ctx, url, false)
+}
+
+// OpenUniqueEffects is OpenEffects for handlers that are idempotent: an effect is
+// unique by message id, and the second one of a message leaves no row.
+func OpenUniqueEffects(ctx context.Context, url string) (*Effects, error) {
+	return openEffects(ctx, url, true)
+}
+
+func openEffects(ctx context.Context, url string, unique bool) (*Effects, error) {
 	if url == "" {
 		return &Effects{}, nil
 	}
-	e := &Effects{timeout: 10 * time.Second}
+	e := &Effects{unique: unique, timeout: 10 * time.Second}
 	var err error
-	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
-		e.db, err = sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(NORMAL)")
-	} else {
-		e.postgres = true
-		e.db, err = sql.Open("pgx", url)
-	}
-	if err != nil {
+	if e.db, e.postgres, err = openDatabase(url); err != nil {
 		return nil, fmt.Errorf("open the effects database: %w", err)
 	}
-	e.db.SetMaxOpenConns(4)
-	if _, err := e.db.ExecContext(ctx, createEffects); err != nil && !e.raced(ctx) {
+	create := createEffects
+	if unique {
+		create = createUniqueEffects
+	}
+	if _, err := e.db.ExecContext(ctx, create); err != nil && !e.raced(ctx) {
 		e.db.Close()
 		return nil, fmt.Errorf("create the effects table: %w", err)
 	}
 	return e, nil
 }
 
+func openDatabase(url string) (db *sql.DB, postgres bool, err error) {
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+		db, err = sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(NORMAL)")
+	} else {
+		postgres = true
+		db, err = sql.Open("pgx", url)
+	}
+	if err == nil {
+		db.SetMaxOpenConns(4)
+	}
+	return db, postgres, err
+}
+
+func (e *Effects) table() string {
+	if e.unique {
+		return "unique_effects"
+	}
+	return "effects"
+}
+
 // raced reports whether the table is there although creating it failed, which
 // is how PostgreSQL answers the slower of two that create it at once.
 func (e *Effects) raced(ctx context.Context) bool {
-	_, err := e.db.ExecContext(ctx, `SELECT 1 FROM effects LIMIT 1`)
+	_, err := e.db.ExecContext(ctx, `SELECT 1 FROM `+e.table()+` LIMIT 1`)
 	return err == nil
 }
 
@@ -78,7 +110,8 @@ func (e *Effects) Commit(ctx context.Context, w *ledger.Writer, process uint16, 
 		}
 		args = append(args, d.ID, int(process), d.Attempt)
 	}
-	if _, err := e.db.ExecContext(ctx, `INSERT INTO effects (message, process, attempt) VALUES `+strings.Join(rows, ", "), args...); err != nil {
+	made, err := e.insert(ctx, ds, `INSERT INTO `+e.table()+` (message, process, attempt) VALUES `+strings.Join(rows, ", "), args)
+	if err != nil {
 		if e.doubtful(err) {
 			for _, d := range ds {
 				ledger.RecordEffectUnknown(w, d)
@@ -86,10 +119,38 @@ func (e *Effects) Commit(ctx context.Context, w *ledger.Writer, process uint16, 
 		}
 		return fmt.Errorf("commit %d effects: %w", len(ds), err)
 	}
-	for _, d := range ds {
+	for _, d := range made {
 		ledger.RecordEffect(w, d)
 	}
 	return nil
+}
+
+// insert returns the deliveries of which there is a row now that was not before.
+func (e *Effects) insert(ctx context.Context, ds []*queue.Delivery, insert string, args []any) (made []*queue.Delivery, err error) {
+	if !e.unique {
+		_, err := e.db.ExecContext(ctx, insert, args...)
+		return ds, err
+	}
+	rows, err := e.db.QueryContext(ctx, insert+` ON CONFLICT DO NOTHING RETURNING message`, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	for _, d := range ds {
+		if i := slices.Index(ids, d.ID); i >= 0 {
+			ids = slices.Delete(ids, i, i+1)
+			made = append(made, d)
+		}
+	}
+	return made, rows.Err()
 }
 
 // doubtful reports whether a commit that failed so may have been done: the
@@ -102,7 +163,7 @@ func (e *Effects) doubtful(err error) bool {
 
 // Count returns how often each message of a trial took effect.
 func (e *Effects) Count(ctx context.Context, trial uint32) (map[string]int, error) {
-	rows, err := e.db.QueryContext(ctx, fmt.Sprintf(`SELECT message, count(*) FROM effects WHERE message LIKE '%d-%%' GROUP BY message`, trial))
+	rows, err := e.db.QueryContext(ctx, fmt.Sprintf(`SELECT message, count(*) FROM %s WHERE message LIKE '%d-%%' GROUP BY message`, e.table(), trial))
 	if err != nil {
 		return nil, fmt.Errorf("read the effects: %w", err)
 	}

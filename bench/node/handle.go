@@ -43,6 +43,7 @@ func (h *handler) handle(ctx context.Context, ds []*queue.Delivery) error {
 		return err
 	}
 	n.crash.Pass(fault.BeforeAck)
+	time.Sleep(n.cfg.Consume.AckDelay)
 	h.settle(ctx, "ack", h.consumer.Ack, ds)
 	n.crash.Pass(fault.AfterAck)
 	return nil
@@ -71,13 +72,13 @@ func (h *handler) commit(ctx context.Context, ds []*queue.Delivery) (bool, error
 // Where the queue cannot take it back it is handled again here, and what comes
 // after it waits.
 func (h *handler) cast(ctx context.Context, ds []*queue.Delivery) []*queue.Delivery {
-	poison := h.node.cfg.Consume.Poison
-	if poison == 0 {
+	poison, every := h.node.cfg.Consume.Poison, h.node.cfg.Consume.PoisonEvery
+	if poison == 0 && every == 0 {
 		return ds
 	}
 	is := func(d *queue.Delivery) bool {
 		id, err := ledger.ParseID(d.ID)
-		return err == nil && id.Seq == poison
+		return err == nil && (poison > 0 && id.Seq == poison || every > 0 && (id.Seq+1)%every == 0)
 	}
 	for _, d := range ds {
 		if is(d) {

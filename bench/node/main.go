@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +60,10 @@ type Produce struct {
 	Producers int           // publishers; 0 is 1
 	InFlight  int           // open loop: most calls without an answer; 0: more than any queue needs
 	Retries   int           // how often a publish that ended unknown is tried again, with the same id
+
+	Orders string        // URL of the shop's database: an order is committed there first; empty: none
+	Outbox bool          // the message is committed with its order, and published by a relay
+	Gap    time.Duration // without Outbox: between the commit and the publish
 }
 
 // Consume is what a node does with what it receives.
@@ -69,9 +74,12 @@ type Consume struct {
 	CrashPoint    string // see fault.Point
 	CrashAtNth    int64
 	Mutant        string        // see Mutants
-	HandleDelay   time.Duration // holds a message so long before its effect
+	HandleDelay   time.Duration // holds a message so long before its effect; the command "delay" changes it
+	AckDelay      time.Duration // holds it so long after its effect, before its ack
+	Unique        bool          // effects are unique by message id: a second one leaves no row
 	CommitTimeout time.Duration // how long a commit is waited for; 0: 10 s
 	Poison        uint64        // the sequence number whose handler always fails; 0: none
+	PoisonEvery   uint64        // likewise one in so many; 0: none
 }
 
 // Event is one line of a node's standard output.
@@ -118,11 +126,13 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 type node struct {
 	cfg    Config
 	ledger *ledger.Writer // of its consumers
+	orders *orders        // nil: it commits none
 	crash  *fault.Point
 
 	mu  sync.Mutex
 	out *json.Encoder
 
+	delay    atomic.Int64 // see Consume.HandleDelay
 	received atomic.Int64
 	accepted atomic.Int64 // by the queue, once all is sent
 }
@@ -171,6 +181,9 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 		default:
 		}
 	}
+	// Handling begins once the harness was told of a node that is ready: with a crash
+	// point it may be over a moment later.
+	var begin []func()
 	if c := n.cfg.Consume; c != nil {
 		if n.crash, err = fault.ParsePoint(c.CrashPoint, c.CrashAtNth); err != nil {
 			return err
@@ -178,7 +191,12 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 		if err := CheckMutant(c.Mutant); err != nil {
 			return err
 		}
-		effects, err := OpenEffects(opening, c.Effects)
+		n.delay.Store(int64(c.HandleDelay))
+		open := OpenEffects
+		if c.Unique {
+			open = OpenUniqueEffects
+		}
+		effects, err := open(opening, c.Effects)
 		if err != nil {
 			return err
 		}
@@ -189,7 +207,7 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 			if err != nil {
 				return fmt.Errorf("open a consumer: %w", err)
 			}
-			wg.Go(func() {
+			begin = append(begin, func() {
 				if err := n.consume(receiving, consumer, effects); err != nil {
 					report(err)
 				}
@@ -217,9 +235,23 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 		if f := n.cfg.Fake; f != nil && f.RetryEvery > 0 {
 			publisher = retrying{publisher, f.RetryEvery}
 		}
+		if p.Orders != "" {
+			orders, err := openOrders(opening, publisher, n.cfg)
+			if err != nil {
+				return err
+			}
+			defer orders.close()
+			if p.Outbox {
+				wg.Go(func() { orders.relay(receiving) })
+			}
+			n.orders, publisher = orders, orders
+		}
 	}
 	caps := q.Capabilities()
 	n.tell(Event{Event: "ready", Caps: &caps, Usage: usage()})
+	for _, handle := range begin {
+		wg.Go(handle)
+	}
 
 	for {
 		select {
@@ -233,6 +265,9 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 					if err != nil {
 						report(fmt.Errorf("produce: %w", err))
 						return
+					}
+					if n.orders != nil {
+						n.orders.awaitRelayed(receiving)
 					}
 					n.accepted.Store(stats.Accepted)
 					n.tell(Event{Event: "produced", Stats: &stats})
@@ -252,6 +287,12 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 					e.Usage = usage()
 					n.tell(e)
 				})
+			case open && strings.HasPrefix(cmd, "delay "):
+				d, err := time.ParseDuration(strings.TrimPrefix(cmd, "delay "))
+				if err != nil {
+					return fmt.Errorf("node: %w", err)
+				}
+				n.delay.Store(int64(d))
 			case open && cmd != "stop":
 				return fmt.Errorf("node: unknown command %q", cmd)
 			default: // "stop", or the harness is gone
@@ -393,9 +434,7 @@ func (n *node) consume(ctx context.Context, c queue.Consumer, effects *Effects) 
 		quiet = time.Now()
 		n.received.Add(int64(len(ds)))
 		n.crash.Pass(fault.OnReceive)
-		if n.cfg.Consume.HandleDelay > 0 {
-			time.Sleep(n.cfg.Consume.HandleDelay)
-		}
+		time.Sleep(time.Duration(n.delay.Load()))
 		n.crash.Pass(fault.MidHandle)
 		if err := h.handle(ctx, ds); err != nil {
 			return err
