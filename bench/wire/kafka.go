@@ -176,6 +176,9 @@ func readAnswer(a kafkaAsked, c *cursor, total int) (kmsg.Response, error) {
 		return nil, errNew
 	}
 	resp.SetVersion(a.version)
+	if a.key == int16(kmsg.ApiVersions) && len(c.rest) > 1 && binary.BigEndian.Uint16(c.rest) == 35 {
+		resp.SetVersion(0) // so a broker answers that does not know the version
+	}
 	if resp.IsFlexible() && a.key != int16(kmsg.ApiVersions) {
 		skipTags(c)
 	}

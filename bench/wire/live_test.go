@@ -3,10 +3,13 @@ package wire_test
 import (
 	"crypto/rand"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"queuelab/backends"
 	"queuelab/bench/broker/brokertest"
@@ -22,6 +25,55 @@ type talk struct {
 	mu    sync.Mutex
 	lines []wire.Line
 	on    map[int]*wire.Decoder
+	said  map[int][]piece // as it passed
+}
+
+// piece is what one side said at once.
+type piece struct {
+	client bool
+	bytes  []byte
+}
+
+// read reads a conversation anew.
+func read(t testing.TB, kind string, said []piece) (lines []wire.Line) {
+	t.Helper()
+	d, err := wire.New(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range said {
+		if p.client {
+			lines = append(lines, d.Client(p.bytes)...)
+		} else {
+			lines = append(lines, d.Server(p.bytes)...)
+		}
+	}
+	for i := range lines {
+		lines[i].At = time.Time{}
+	}
+	return lines
+}
+
+// byByte cuts a conversation as small as can be.
+func byByte(said []piece) (cut []piece) {
+	for _, p := range said {
+		for i := range p.bytes {
+			cut = append(cut, piece{p.client, p.bytes[i : i+1]})
+		}
+	}
+	return cut
+}
+
+// checkCuts reads each connection again, by the byte.
+func (k *talk) checkCuts(t *testing.T, kind string) {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for conn, said := range k.said {
+		if diff := cmp.Diff(read(t, kind, said), read(t, kind, byByte(said))); diff != "" {
+			t.Errorf("connection %d reads differently by the byte (-at once +by the byte):\n%s", conn, diff)
+		}
+	}
 }
 
 func (k *talk) all() []wire.Line {
@@ -44,7 +96,8 @@ func overhear(t *testing.T, kind string) (k *talk, through func(scheme, name, qu
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	k = &talk{on: map[int]*wire.Decoder{}}
+	k = &talk{on: map[int]*wire.Decoder{}, said: map[int][]piece{}}
+	t.Cleanup(func() { k.checkCuts(t, kind) })
 	p.Tap(func(conn int, d proxy.Direction, bytes []byte) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -53,6 +106,7 @@ func overhear(t *testing.T, kind string) (k *talk, through func(scheme, name, qu
 				t.Error(err)
 			}
 		}
+		k.said[conn] = append(k.said[conn], piece{d == proxy.ToServer, slices.Clone(bytes)})
 		said := k.on[conn].Client
 		if d == proxy.ToClient {
 			said = k.on[conn].Server
@@ -168,6 +222,7 @@ func TestARedisStreamIsOverheard(t *testing.T) {
 }
 
 func TestRabbitMQIsOverheard(t *testing.T) {
+	t.Parallel() // brokers take seconds to start
 	k, through := overhear(t, "rabbitmq")
 	name, id := "rabbit-"+rand.Text(), rand.Text()
 	carry(t, through("amqp", name, ""), id)
@@ -180,13 +235,30 @@ func TestRabbitMQIsOverheard(t *testing.T) {
 }
 
 func TestKafkaIsOverheard(t *testing.T) {
-	k, through := overhear(t, "kafka")
-	name, id := "kafka-"+rand.Text(), rand.Text()
-	carry(t, through("kafka", name, ""), id)
+	t.Parallel() // brokers take seconds to start
+	for _, client := range []string{"kafka-go", "franz"} {
+		t.Run(client, func(t *testing.T) {
+			k, through := overhear(t, "kafka")
+			name, id := "kafka-"+rand.Text(), rand.Text()
+			carry(t, through("kafka", name, "partitions=1&client="+client), id)
+			k.wants(t,
+				heard{true, "Produce", name, false, []string{id, "topic=" + name, "acks=-1", "1 record", "key=ann"}},
+				heard{false, "Produce", name, true, []string{"Produce: topic=" + name, "offset=0 error=none"}},
+				heard{false, "Fetch", name, true, []string{id, "1 record from 0"}},
+				heard{true, "OffsetCommit", name, true, []string{"offset=1"}},
+			)
+		})
+	}
+}
+
+func TestPostgreSQLIsOverheard(t *testing.T) {
+	t.Parallel() // brokers take seconds to start
+	k, through := overhear(t, "postgres")
+	name, id := "pg_"+strings.ToLower(rand.Text()), rand.Text()
+	carry(t, through("postgres", name, ""), id)
 	k.wants(t,
-		heard{true, "Produce", name, false, []string{id, "topic=" + name, "acks=-1", "1 record", "key=ann"}},
-		heard{false, "Produce", name, true, []string{"Produce: topic=" + name, "offset=0 error=none"}},
-		heard{false, "Fetch", name, true, []string{id, "1 record from 0"}},
-		heard{true, "OffsetCommit", name, true, []string{"offset=1"}},
+		heard{true, "INSERT", name, false, []string{id}},
+		heard{false, "INSERT", name, false, []string{"-> INSERT 0 1"}},
+		heard{false, "WITH", name, false, []string{id, "-> SELECT 1: 1 row"}},
 	)
 }

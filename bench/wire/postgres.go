@@ -3,7 +3,9 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // postgresTalk pairs what the server says with the statements that it answers.
@@ -39,6 +41,7 @@ type postgresAsked struct {
 	of               *statement
 	format           []int
 	secret           bool // it is about passwords
+	noise            bool
 }
 
 const (
@@ -162,7 +165,7 @@ func (t *postgresTalk) says(kind byte, payload []byte, total int) (Line, bool) {
 	case 'Q':
 		sql := c.zero()
 		command, subject := sqlAbout(sql)
-		t.ask(postgresAsked{kind: 'Q', command: command, subject: subject, secret: sqlSecret(sql)})
+		t.ask(postgresAsked{kind: 'Q', command: command, subject: subject, secret: sqlSecret(sql), noise: sqlDull(sql)})
 		return Line{Command: command, Subject: subject, Text: oneLine(sql, total), Noise: sqlDull(sql)}, true
 	case 'P':
 		name, sql := c.zero(), c.zero()
@@ -200,12 +203,16 @@ func (t *postgresTalk) says(kind byte, payload []byte, total int) (Line, bool) {
 		sql := string(b.of.sql.kept)
 		command, subject := sqlAbout(sql)
 		secret := sqlSecret(sql)
-		t.ask(postgresAsked{'E', command, subject, b.of, b.format, secret})
+		t.ask(postgresAsked{'E', command, subject, b.of, b.format, secret, sqlDull(sql)})
 		shown := b.shown
 		if secret && shown != "" {
 			shown = " [" + hidden + "]"
 		}
-		return Line{Command: command, Subject: subject, Text: oneLine(sql, b.of.sql.size) + shown, Noise: sqlDull(sql)}, true
+		said := oneLine(sql, b.of.sql.size)
+		if shown != "" { // there must be room for both
+			said = clip(said, mostText/2)
+		}
+		return Line{Command: command, Subject: subject, Text: said + shown, Noise: sqlDull(sql)}, true
 	case 'S':
 		t.ask(postgresAsked{kind: 'S'})
 	case 'X':
@@ -242,7 +249,7 @@ func readBind(c *cursor, of *statement) *bound {
 		}
 	}
 	if len(values) > 0 {
-		b.shown = " [" + clip(strings.Join(values, " "), mostText) + "]"
+		b.shown = " [" + clip(strings.Join(values, " "), mostText/2-5) + "]"
 	}
 	if n <= 100 {
 		b.format = numbers(c)
@@ -293,12 +300,36 @@ func readValue(c *cursor, format, oid int) string {
 		return fmt.Sprint(b[0] != 0)
 	case oid == 21 && size == 2, oid == 23 && size == 4, oid == 20 && size == 8:
 		return fmt.Sprint(number())
-	case oid == 25, oid == 1043, oid == 1042, oid == 114:
+	case oid == 25, oid == 1043, oid == 1042, oid == 114, oid == 17 && utf8.Valid(b): // texts, json, and bytes that are one
 		return text(b).word(80)
+	case slices.Contains([]int{1001, 1005, 1007, 1009, 1015, 1016, 2951}, oid):
+		return readArray(b)
 	case oid == 3802 && size > 0: // jsonb, behind its version
 		return text(b[1:]).word(80)
 	case oid == 2950 && size == 16:
 		return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 	}
 	return fmt.Sprintf("(%d bytes)", size)
+}
+
+// readArray shows a list of values that names its type itself.
+func readArray(b []byte) string {
+	c := cursor{rest: b}
+	dimensions, _, oid := c.u32(), c.u32(), c.u32()
+	if dimensions != 1 || slices.Contains([]int{1001, 1005, 1007, 1009, 1015, 1016, 2951}, oid) {
+		return fmt.Sprintf("(%d bytes)", len(b))
+	}
+	n := c.u32()
+	c.take(4)
+	var values []string
+	for range min(n, 10) {
+		values = append(values, readValue(&c, 1, oid))
+		if c.bad {
+			break
+		}
+	}
+	if n > len(values) {
+		values = append(values, "…")
+	}
+	return "{" + strings.Join(values, ", ") + "}"
 }

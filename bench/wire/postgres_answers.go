@@ -63,7 +63,7 @@ func (t *postgresTalk) answers(kind byte, payload []byte, total int) (Line, bool
 		if kind == 'C' {
 			tag = c.zero()
 		}
-		l := Line{Command: a.command, Subject: a.subject, Text: "-> " + tag, Noise: a.kind == 'Q' && a.command == ""}
+		l := Line{Command: a.command, Subject: a.subject, Text: "-> " + tag, Noise: a.noise}
 		if t.rows > 0 {
 			l.Text += fmt.Sprintf(": %d rows, the first %s", t.rows, t.row)
 			if t.rows == 1 {

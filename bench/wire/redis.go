@@ -10,11 +10,13 @@ import (
 type redisTalk struct {
 	in, out    resp
 	asked      queue[redisAsked]
-	subscribed bool // before RESP3 its messages look like answers
+	subscribed bool   // before RESP3 its messages look like answers
+	vain       string // the command that was waited for in vain last
 }
 
 type redisAsked struct {
 	command, subject, id string
+	text                 string // of a command that waits
 	noise                bool
 }
 
@@ -71,13 +73,18 @@ func (t *redisTalk) command(v *value) (Line, bool) {
 			}
 		}
 	}
+	said := redisText(name, sub, args) + v.missing()
 	a.noise = dull(name, sub)
+	again := t.vain != "" && clip(said, mostText) == t.vain
+	if slices.Contains(waits, name) {
+		a.text = clip(said, mostText)
+	}
 	if strings.HasSuffix(name, "SUBSCRIBE") {
 		t.subscribed = true // it is answered by a push for each channel
 	} else {
 		t.asked.push(a)
 	}
-	return Line{Command: a.command, Subject: a.subject, ID: a.id, Text: redisText(name, sub, args) + v.missing(), Noise: a.noise}, true
+	return Line{Command: a.command, Subject: a.subject, ID: a.id, Text: said, Noise: a.noise || again}, true
 }
 
 func (t *redisTalk) answer(v *value) Line {
@@ -98,6 +105,9 @@ func (t *redisTalk) answer(v *value) Line {
 	}
 	wrong := v.kind == '-' || v.kind == '!'
 	nothing := v.null && slices.Contains(waits, a.command)
+	if t.vain = ""; nothing {
+		t.vain = a.text
+	}
 	l.Noise = nothing || a.noise && (!wrong || strings.HasPrefix(a.command, "CLIENT"))
 	return l
 }
