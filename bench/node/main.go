@@ -173,6 +173,8 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 
 	receiving, stopReceiving := context.WithCancel(ctx)
 	defer stopReceiving()
+	producing, quieten := context.WithCancel(receiving)
+	defer quieten()
 	var wg sync.WaitGroup
 	failed := make(chan error, 1)
 	report := func(err error) {
@@ -261,7 +263,7 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 			switch {
 			case open && cmd == "produce" && publisher != nil:
 				wg.Go(func() {
-					stats, err := n.produce(receiving, publisher)
+					stats, err := n.produce(producing, publisher)
 					if err != nil {
 						report(fmt.Errorf("produce: %w", err))
 						return
@@ -287,6 +289,8 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 					e.Usage = usage()
 					n.tell(e)
 				})
+			case open && cmd == "quiet":
+				quieten()
 			case open && strings.HasPrefix(cmd, "delay "):
 				d, err := time.ParseDuration(strings.TrimPrefix(cmd, "delay "))
 				if err != nil {
