@@ -30,13 +30,18 @@ func rebalance() learn.Lesson {
 		Takes: 5 * time.Second,
 		Try: func(s *learn.Stand) {
 			q := s.Queue("kafka", "partitions=2", "session=2s")
-			s.Step("40 messages in two partitions. One consumer takes all, and acks every fourth of each partition's first ten.",
-				"两个分区共 40 条，一个消费者全部取走，只确认了前一半。")
-			s.Publish(q, messages)
+			s.Step("40 messages in two partitions, in turn. One consumer takes all, and acks the first half of each.",
+				"40 条消息轮流进入两个分区。一个消费者全部取走，每个分区只确认前一半。")
+			early := s.Publish(q, messages)[:messages/2]
 			first := s.Consumer(q)
-			ds := s.Take(first, messages)
-			s.Must(first.Ack(s.Context(), ds[:0]...))
-			done, hand := halves(ds)
+			var done, hand []*queue.Delivery
+			for _, d := range s.Take(first, messages) {
+				if slices.ContainsFunc(early, func(m queue.Message) bool { return m.ID == d.ID }) {
+					done = append(done, d)
+				} else {
+					hand = append(hand, d)
+				}
+			}
 			s.Must(first.Ack(s.Context(), done...))
 
 			s.Step("A second consumer joins while the first one still works on the rest.", "第一个还在处理剩下的，第二个加入。")
@@ -87,7 +92,3 @@ func rebalance() learn.Lesson {
 		},
 	}
 }
-
-// halves are the first and the last half of what was taken of each partition, so
-// that what is acked is a finished prefix of both.
-func halves(ds []*queue.Delivery) (first, last []*queue.Delivery) { return ds[:len(ds)/2], ds[len(ds)/2:] }
