@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"queuelab/bench/broker"
@@ -18,6 +19,17 @@ type pool struct {
 
 	mu     sync.Mutex
 	shared map[Need]*shared
+
+	kafka sync.Mutex // one lesson at a time has the shared Kafka: only one proxy can stand before it
+}
+
+// reserve waits until a lesson may have what it needs.
+func (p *pool) reserve(needs []Need) (release func()) {
+	if !slices.ContainsFunc(needs, func(n Need) bool { return n.Kind == "kafka" && !n.Own && !n.Storage }) {
+		return func() {}
+	}
+	p.kafka.Lock()
+	return p.kafka.Unlock
 }
 
 type shared struct {

@@ -112,9 +112,19 @@ func (s *Stand) Account() ledger.Report {
 }
 
 // AccountOf is Account over what one producer published.
-func (s *Stand) AccountOf(producer *Process) ledger.Report {
-	rs := slices.DeleteFunc(s.Records(), func(r ledger.Record) bool { return r.Producer != producer.number })
-	return ledger.Account(ledger.Input{Records: rs, CountEffects: true, Confirm: queue.ConfirmMemory})
+func (s *Stand) AccountOf(producer *Process) ledger.Report { return s.Accounts(producer)[0] }
+
+// Accounts is AccountOf for each of several producers.
+func (s *Stand) Accounts(producers ...*Process) []ledger.Report {
+	of := map[uint16][]ledger.Record{}
+	for _, r := range s.Records() {
+		of[r.Producer] = append(of[r.Producer], r)
+	}
+	reports := make([]ledger.Report, len(producers))
+	for i, p := range producers {
+		reports[i] = ledger.Account(ledger.Input{Records: of[p.number], CountEffects: true, Confirm: queue.ConfirmMemory})
+	}
+	return reports
 }
 
 // Settled waits until nothing new has come into the ledgers for so long.

@@ -62,7 +62,7 @@ func Run(ctx context.Context, lessons []Lesson, o Options) ([]Result, error) {
 
 // split makes lanes of lessons that may run side by side, by what they need: one
 // for each of the slow brokers, and one for all others. A lesson that needs both
-// slow ones is in the lane of the first, and gets the other one to itself.
+// slow ones is in the lane of one, and waits for the other; see pool.reserve.
 func split(lessons []Lesson) (lanes [][]int) {
 	by := map[string][]int{}
 	for i, l := range lessons {
@@ -107,6 +107,7 @@ func try(ctx context.Context, l Lesson, p *pool, o Options) (r Result, tidy erro
 			return r, os.RemoveAll(dir)
 		}
 	}
+	defer p.reserve(l.Needs)()
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	s := newStand(limited, p, l, r.ID, dir, o.Seckill)
