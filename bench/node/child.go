@@ -89,9 +89,31 @@ func (c *Child) Await(ctx context.Context, event string) (Event, error) {
 	}
 }
 
+// Next waits for whatever it says next. It is not to be mixed with Await and Stop,
+// which pass over what they do not wait for. io.EOF means that it has ended: see
+// Ended.
+func (c *Child) Next(ctx context.Context) (Event, error) {
+	select {
+	case <-ctx.Done():
+		return Event{}, ctx.Err()
+	case e, open := <-c.events:
+		if !open {
+			return Event{}, io.EOF
+		}
+		return e, nil
+	}
+}
+
+// Ended waits for its end, and says in words how that was.
+func (c *Child) Ended() string {
+	<-c.exited
+	return strings.TrimSuffix(fmt.Sprintf("%v: %s", c.failure(), c.stderr), ": ")
+}
+
 // Tell gives it a command: "produce", "drain" and "backlog" are answered by the
-// events "produced", "drained" and "backlog"; "delay 50ms" sets Consume.HandleDelay
-// and is not answered; "stop" is Stop's.
+// events "produced", "drained" and "backlog"; "quiet" ends what "produce" began, in
+// order; "delay 50ms" sets Consume.HandleDelay and is not answered; "stop" is
+// Stop's.
 func (c *Child) Tell(command string) error {
 	if _, err := io.WriteString(c.stdin, command+"\n"); err != nil {
 		return fmt.Errorf("tell a node to %s: %w", command, err)

@@ -89,7 +89,8 @@ type Event struct {
 	Stats *load.Stats
 	Caps  *queue.Capabilities
 
-	Backlog int64 // ready and in flight; -1: the queue does not tell
+	Backlog int64          // ready and in flight; -1: the queue does not tell
+	Look    *queue.Backlog `json:",omitempty"` // the same in parts
 
 	Usage *meter.Usage `json:",omitempty"` // of the node so far, in ready and drained
 }
@@ -275,11 +276,11 @@ func (n *node) run(ctx context.Context, commands <-chan string) error {
 					n.tell(Event{Event: "produced", Stats: &stats})
 				})
 			case open && cmd == "backlog":
-				left, err := Left(ctx, q)
+				b, err := Look(ctx, q)
 				if err != nil {
 					return err
 				}
-				n.tell(Event{Event: "backlog", Backlog: left})
+				n.tell(Event{Event: "backlog", Backlog: sum(b), Look: &b})
 			case open && cmd == "drain":
 				wg.Go(func() {
 					e := Event{Event: "drained"}
@@ -330,17 +331,31 @@ func usage() *meter.Usage {
 	return &u
 }
 
-// Left returns how many messages are in a queue, ready and in flight, or -1 where it does not tell.
+// Left returns how many messages are in a queue, ready and in flight, or -1 where
+// it does not tell.
 func Left(ctx context.Context, q queue.Queue) (int64, error) {
+	b, err := Look(ctx, q)
+	return sum(b), err
+}
+
+func sum(b queue.Backlog) int64 {
+	if b.Ready < 0 && b.InFlight < 0 {
+		return -1
+	}
+	return max(b.Ready, 0) + max(b.InFlight, 0)
+}
+
+// Look looks into a queue. What it does not tell is -1.
+func Look(ctx context.Context, q queue.Queue) (queue.Backlog, error) {
 	looker, ok := q.(queue.Backlogger)
 	if !ok {
-		return -1, nil
+		return queue.Backlog{Ready: -1, InFlight: -1, Dead: -1}, nil
 	}
 	b, err := looker.Backlog(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("look into the queue: %w", err)
+		return queue.Backlog{}, fmt.Errorf("look into the queue: %w", err)
 	}
-	return max(b.Ready, 0) + max(b.InFlight, 0), nil
+	return b, nil
 }
 
 // DrainDeadline is how long a node that drains waits for quiet.

@@ -54,7 +54,12 @@ const (
 
 // backendOf is the row of the backends' table: a cluster has that of its single
 // broker, and one of ours for the tests has its name alone.
-func backendOf(name string) backends.Backend {
+func backendOf(name string) backends.Backend { return Setting{Backend: name}.Client() }
+
+// Client is the backend that opens the setting's queues: that of a cluster is
+// the one of a single broker.
+func (s Setting) Client() backends.Backend {
+	name := s.Backend
 	switch name { // on a cluster
 	case "kafka-3":
 		name = "kafka"
