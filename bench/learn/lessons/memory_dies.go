@@ -47,7 +47,9 @@ func memoryDies() learn.Lesson {
 			s.Count("memory-found", found, "handled after the restart", "重启后被处理的")
 
 			s.Step("The same service with a Redis Stream.", "同样的服务，换成 Redis Stream。")
-			accepted, found = die(s.URL("redis-streams"))
+			stream := s.URL("redis-streams")
+			s.Open(stream) // to be deleted in the end
+			accepted, found = die(stream)
 			s.Count("stream-accepted", accepted, "orders accepted into the Stream", "Stream 已接收的订单")
 			s.Count("stream-found", found, "handled after the restart", "重启后被处理的")
 		},

@@ -29,8 +29,8 @@ func pendingTaken() learn.Lesson {
 		Takes: 4 * time.Second,
 		Try: func(s *learn.Stand) {
 			queueURL := s.URL("redis-streams", "claim=1s", "prefetch=5")
-			stream := "stream:{" + s.Name("q1") + "}"
-			redis := s.Redis()
+			s.Open(queueURL) // to be deleted in the end
+			stream, redis := "stream:{"+s.Name("q1")+"}", s.Redis()
 
 			s.Step("Five orders. A consumer reads all five, finishes two, and is killed by SIGKILL in the third.",
 				"五个订单。消费者一次读走五个，处理完两个，处理第三个时被 SIGKILL。")

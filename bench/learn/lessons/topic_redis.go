@@ -3,5 +3,7 @@ package lessons
 import "queuelab/bench/learn"
 
 func redisQueues() []learn.Lesson {
-	return []learn.Lesson{popLoses(), pubsubHears()}
+	return []learn.Lesson{
+		popLoses(), pubsubHears(), pendingTaken(), streamIDs(), ackKeeps(), maxlenTrims(), groupFrom(),
+	}
 }
