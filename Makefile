@@ -6,7 +6,7 @@ GO ?= go
 # and a broker that starves makes timeouts, not findings.
 TEST := $(GO) test -count=1 -p 2
 
-.PHONY: help build setup prepare prepare-tests prepare-peers test bench bench-smoke peers run up lint vuln soak readme clean
+.PHONY: help build setup prepare prepare-tests prepare-peers test bench bench-smoke peers book run up lint vuln soak readme clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ peers: prepare-peers build ## set up, then run each broker's own load tool and o
 
 bench-smoke: build ## measure what needs nothing but Go (a minute)
 	bin/queuelab run --suite smoke $(ARGS)
+
+book: prepare build ## do every lesson and write the book of this run: bin/book/index.html
+	bin/queuelab learn --book bin/book $(ARGS)
 
 run: ## serve the flash sale with nothing installed
 	$(GO) run ./app $(ARGS)

@@ -60,6 +60,7 @@ type learnCmd struct {
 	All        bool     `help:"Do all of them."`
 	NoAsk      bool     `help:"Ask for no prediction."`
 	Transcript string   `enum:"auto,yes,no" default:"auto" help:"Show what was read on the wire: yes, no, or auto, for a few lessons but not for --all."`
+	Book       string   `placeholder:"DIR" help:"Do all of them and the museum, and write them as a site of plain files, in English and Chinese."`
 	JSON       bool     `name:"json" help:"Machine-readable: the results as one JSON array."`
 	langFlag
 	seckillFlag
@@ -78,12 +79,19 @@ Examples:
   queuelab learn 2                do one, with a prediction first
   queuelab learn brpop --lang zh  find it by a word, in Chinese
   queuelab learn --all --no-ask   do all of them, one line each
-  queuelab learn 2 9 --json       for a program`
+  queuelab learn 2 9 --json       for a program
+  queuelab learn --book book      the book of this run: open book/index.html`
 }
 
 func (c learnCmd) Run(e *env) error {
 	all := lessons.All()
 	lang := c.lang()
+	if c.Book != "" {
+		if len(c.Lessons) > 0 || c.JSON {
+			return usage(e, errors.New("--book does all of them, and writes pages: leave out the lessons and --json"))
+		}
+		return c.book(e)
+	}
 	if len(c.Lessons) == 0 && !c.All {
 		if c.JSON {
 			return encode(e.stdout, learn.Index(all))

@@ -75,6 +75,14 @@ func (s *Stand) end(err error) {
 // Step says in the transcript what the lesson does next.
 func (s *Stand) Step(en, zh string) { s.script.next(Text{en, zh}) }
 
+// Quietly does something that is not in the transcript: what has to be there
+// before the experiment, and would only be long.
+func (s *Stand) Quietly(do func()) {
+	s.script.hush(true)
+	defer s.script.hush(false)
+	do()
+}
+
 // Figure notes a number that was measured. means is for people, in a few words.
 func (s *Stand) Figure(name string, value float64, unit string, means Text) {
 	if slices.ContainsFunc(s.figures, func(f Figure) bool { return f.Name == name }) {

@@ -20,6 +20,7 @@ type transcript struct {
 	said []Said
 	step []Said // those since the last step
 	left int
+	mute bool
 	ids  int // lines that brokers said and that hold the lesson's id
 }
 
@@ -28,6 +29,12 @@ func (t *transcript) next(step Text) {
 	defer t.mu.Unlock()
 	t.flush()
 	t.said = append(t.said, Said{Step: &step})
+}
+
+func (t *transcript) hush(mute bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mute = mute
 }
 
 func (t *transcript) flush() {
@@ -44,7 +51,7 @@ func (t *transcript) add(id, kind string, ls []wire.Line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range ls {
-		if l.Noise {
+		if l.Noise || t.mute {
 			continue
 		}
 		if !l.Client && holds(l, id) {
