@@ -114,8 +114,8 @@ func try(ctx context.Context, l Lesson, p *pool, o Options) (r Result, tidy erro
 	began := time.Now()
 	err = s.run(l.Try)
 	r.Millis = float64(time.Since(began).Milliseconds())
+	r.Figures, r.Said, r.Versions = s.figures, s.script.all(), s.versions // what tidies up is no part of it
 	tidy = s.tidy()
-	r.Figures, r.Said, r.Versions = s.figures, s.script.all(), s.versions
 	if err != nil {
 		r.Skipped, r.Error = refused(err)
 		if ctx.Err() != nil {
