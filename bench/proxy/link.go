@@ -30,7 +30,8 @@ type link struct {
 type piece struct {
 	bytes []byte
 	due   time.Time
-	lost  *loss // what follows is lost: reset when the bytes are written
+	cut   []byte // of what is lost: what is known of it
+	lost  *loss  // what follows is lost: reset when the bytes are written
 }
 
 // pieces bounds what is on its way in one direction: as much as that, and the
@@ -97,6 +98,7 @@ func (l *link) write(d Direction, to *net.TCPConn, way <-chan piece) {
 			return
 		}
 		if pc.lost != nil {
+			l.proxy.show(l.number, Lost, pc.cut)
 			if l.reset() {
 				l.proxy.lost(l)
 			}
@@ -132,11 +134,16 @@ func (l *link) pass(d Direction, b []byte) (pc piece, ok bool) {
 	case ToServer:
 		l.talk.request(b)
 	case ToClient:
+		said := b
 		b, _ = l.talk.reply(b, func(request, reply []byte) bool {
 			pc.lost = p.lose(request, reply)
 			l.losing = pc.lost
 			return pc.lost != nil
 		})
+		// Of frames the beginning may have been said before.
+		if _, plain := l.talk.(*plainDialogue); plain && pc.lost != nil {
+			pc.cut = bytes.Clone(said[len(b):])
+		}
 	}
 	if r.Delay > 0 || r.Jitter > 0 {
 		pc.due = now.Add(r.Delay)

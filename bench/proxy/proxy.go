@@ -21,6 +21,8 @@ type Direction int
 const (
 	ToServer Direction = iota
 	ToClient
+	// Lost is what the server answered and no client gets: for Tap alone.
+	Lost
 )
 
 // Rule is what happens to the bytes of one direction. The zero value lets them

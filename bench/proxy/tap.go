@@ -12,7 +12,8 @@ type tap struct {
 // bytes of each connection and direction in their order, what the client says
 // before the server gets it, and what the server says before the client gets it.
 // conn is the connection's number, from 1 in the order of arrival. What the proxy
-// drops or loses is not shown. Since it is shown just before it is written, the
+// drops is not shown. An answer that LoseReply cuts off is shown as Lost, where it is
+// one whole answer: with Plain. Since it is shown just before it is written, the
 // last bytes of a connection that was cut may have been shown in vain.
 //
 // see is called by one goroutine at a time, and traffic waits for it. It must

@@ -1,7 +1,10 @@
 package proxy_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +47,7 @@ func TestATapSeesWhatPassesAndNothingElse(t *testing.T) {
 	heard := slices.Clone(o)
 	o = append(o, "0 unheard") // for what the server checks
 	before.wants(t, "unheard", "re unheard")
-	want := overheard{"1 0 one", "1 1 re one", "2 0 two", "2 1 re two", "1 0 three", "1 1 re three", "2 0 four"}
+	want := overheard{"1 0 one", "1 1 re one", "2 0 two", "2 1 re two", "1 0 three", "1 1 re three", "2 0 four", "2 2 re four"}
 	if diff := cmp.Diff(want, heard); diff != "" {
 		t.Errorf("overheard (-want +got):\n%s", diff)
 	}
@@ -121,4 +124,35 @@ func TestTapsMayChangeUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	clients.Wait()
+}
+
+func TestATapSeesARequestBeforeTheServerDoes(t *testing.T) {
+	s := serve(t, echo)
+	p := start(t, s)
+	c := dial(t, p)
+	c.wants(t, "hello", "re hello")
+	direct, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer direct.Close()
+	r := bufio.NewReader(direct)
+	p.Tap(func(_ int, d proxy.Direction, b []byte) {
+		if d == proxy.ToClient {
+			return
+		}
+		for range 20 { // time for the server to answer others
+			if _, err := io.WriteString(direct, "other\n"); err != nil {
+				t.Error(err)
+			}
+			if _, err := r.ReadString('\n'); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := s.times("late"); got != 0 {
+			t.Error("the server had it before the tap")
+		}
+	})
+	c.wants(t, "late", "re late")
+	p.Tap(nil)
 }
