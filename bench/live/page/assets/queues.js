@@ -70,11 +70,13 @@ const pubsub = {
   rect: (l) => ({ x: l.queue.cx, y: l.queue.cy - 4, r: 26 }),
   door: (l) => l.upright ? { x: l.queue.cx, y: l.queue.cy - 49 } : { x: l.queue.cx - 45, y: l.queue.cy },
   draw(g, c, l, lane) {
-    const s = lane.structure ?? {}, r = pubsub.rect(l);
+    const s = lane.structure ?? {}, r = pubsub.rect(l), living = inPicture(lane).filter((p) => p.alive !== false).length;
     for (const [i, p] of inPicture(lane).entries()) {
       if (!l.boxes[i]) continue;
       const to = into(l, l.boxes[i]);
-      line(g, [[r.x, r.y], [to.x, to.y]], { stroke: p.alive === false ? c.lost : c.e2e, width: 1.6, dash: p.alive === false ? [3, 5] : undefined });
+      // Only where the broker counts as many as there are is it known that this one hears.
+      const hears = p.alive !== false && s.receivers >= living;
+      line(g, [[r.x, r.y], [to.x, to.y]], { stroke: p.alive === false ? c.lost : hears ? c.e2e : c.muted, width: 1.6, dash: hears ? undefined : [3, 5] });
     }
     for (const [k, alpha] of [[44, .12], [34, .2]]) { g.globalAlpha = alpha; disc(g, r.x, r.y, k, { fill: c.e2e }); }
     g.globalAlpha = 1;

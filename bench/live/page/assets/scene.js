@@ -39,7 +39,7 @@ export class Scene {
   }
 
   drop() {
-    for (const [id, s] of this.sprites) if (s.place === "database" || s.place === "rejected") { this.sprites.delete(id); return; }
+    for (const [id, s] of this.sprites) if (s.place === "database" || s.place === "rejected" || s.place === "dead") { this.sprites.delete(id); return; }
     this.sprites.delete(this.sprites.keys().next().value);
   }
 
@@ -201,12 +201,12 @@ export class Scene {
     }
     for (const [at, all] of groups) {
       const { x, y, room, dx } = this.lostAt(l, lane, all[0]);
-      const fit = Math.max(1, Math.floor(room / dx));
+      const fit = Math.max(1, Math.floor(room / Math.abs(dx)));
       all.slice(-fit).forEach((m, k) => {
         dot(g, x + k * dx, y, radius, c, { lost: true });
         this.hits.push({ id: m.id, x: x + k * dx, y });
       });
-      if (all.length > fit || at === "strip") badge(g, t("lostN", short(all.length)), x + Math.min(fit, all.length) * dx, y, { fill: c.bad, colour: c["bad-ink"], size: 10.5 });
+      if (all.length > fit || at === "strip") badge(g, t("lostN", short(all.length)), x + Math.min(fit, all.length) * dx, y, { align: dx < 0 ? "right" : "left", fill: c.bad, colour: c["bad-ink"], size: 10.5 });
     }
     if (lane.dead.size) {
       const y = l.strip.cy, x = l.strip.x + l.strip.w;
@@ -218,7 +218,7 @@ export class Scene {
     const dx = 2 * radius + 3;
     if (m.place === "handler") {
       const r = boxOf(l, lane, m.process);
-      if (r) return { x: r.x + 16, y: r.y + r.h - 14, room: r.w - 64, dx };
+      if (r) return { x: r.x + r.w - 14, y: r.y + r.h - 14, room: r.w / 2, dx: -dx };
     }
     if (m.place === "wire") return { x: l.leave.x + (l.upright ? 14 : -34), y: l.leave.y + (l.upright ? l.gap / 2 : 18), room: 84, dx };
     if (m.place === "unheard") return { x: l.queue.cx - 40, y: l.queue.cy + 42, room: l.queue.w / 2 - 20, dx };
@@ -236,7 +236,7 @@ export class Scene {
       case "held": { const r = boxOf(l, lane, s.process); return r && heldAt(r, k); }
       case "database": return l.upright ? { x: l.database.cx, y: l.database.cy + 4 } : { x: l.database.cx, y: l.database.y + l.database.h - 24 };
       case "doubt": return into(l, l.database);
-      case "dead": return { x: l.strip.x + l.strip.w - 30, y: l.strip.cy };
+      case "dead": return { x: l.strip.x + l.strip.w - 100, y: l.strip.cy };
       case "lost": { const at = this.lostAt(l, lane, lane.messages.get(s.id) ?? s); return { x: at.x, y: at.y }; }
     }
     return null;
@@ -258,7 +258,7 @@ export class Scene {
         s.y = s.from.y + (to.y - s.from.y) * e;
       } else { s.x += (to.x - s.x) * Math.min(1, dt / 90); s.y += (to.y - s.y) * Math.min(1, dt / 90); }
       const m = lane.messages.get(s.id);
-      if (s.progress >= 1 && s.path.length === 0 && (s.place === "database" || s.place === "rejected")) s.fade -= dt / 420;
+      if (s.progress >= 1 && s.path.length === 0 && (s.place === "database" || s.place === "rejected" || s.place === "dead")) s.fade -= dt / 420;
       if (s.progress >= 1 && s.path.length === 0 && s.place === "lost") s.fade = 0;
       if (s.fade <= 0) { this.sprites.delete(s.id); continue; }
       g.globalAlpha = Math.max(0, s.fade);
@@ -284,7 +284,7 @@ export class Scene {
     s.progress = 0;
   }
 
-  moving() { return this.flow || [...this.sprites.values()].some((s) => s.progress < 1 || s.path.length || s.place === "database"); }
+  moving() { return this.flow || [...this.sprites.values()].some((s) => s.progress < 1 || s.path.length || s.fade < 1 || s.place === "database"); }
 
   // at is the message under a point of the canvas, or null.
   at(x, y) {
