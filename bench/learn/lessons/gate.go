@@ -27,7 +27,12 @@ func openGate(s *learn.Stand, units int64, change func(*sale.Voucher)) *gate {
 	u, err := url.Parse(s.Broker("redis").URL())
 	s.Must(err)
 	u.Host = s.Proxy("redis").Addr()
-	redis, err := gates.OpenRedis(s.Context(), u.String())
+	return openGateAt(s, u.String(), units, change)
+}
+
+// openGateAt is openGate by the URL of its Redis, such as that of a cluster.
+func openGateAt(s *learn.Stand, redisURL string, units int64, change func(*sale.Voucher)) *gate {
+	redis, err := gates.OpenRedis(s.Context(), redisURL)
 	s.Must(err)
 	s.After(redis.Close)
 	now := time.Now()

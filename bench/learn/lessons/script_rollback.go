@@ -45,7 +45,14 @@ func scriptRollback() learn.Lesson {
 			}
 			deleteAfter(s, stock, buyers, orders, after)
 
-			s.Step("A script takes a unit, notes the buyer and queues the order, 200 times. Somebody looks all the while.", "脚本扣库存、记买家、写队列，执行 200 次；旁边一直有人在看。")
+			s.Step("A voucher of 5 units goes on sale at the service's gate, which queues into a stream.", "先在服务的准入里上架 5 件，订单由脚本写进一个 Stream。")
+			q := s.Queue("redis-streams")
+			how, err := q.(queue.ScriptEnqueuer).ScriptEnqueue(s.Context())
+			s.Must(err)
+			g := openGate(s, 5, nil)
+			s.Must(g.EnqueueInto(s.Context(), how))
+
+			s.Step("A naive script takes a unit, notes the buyer and queues the order, 200 times. Somebody looks all the while.", "一个天真的脚本：扣库存、记买家、写队列，执行 200 次；旁边一直有人在看。")
 			s.Do(unseen, "HSET", stock, "stock", 205, "sold", 0)
 			var half, looks, over atomic.Int64
 			s.Together(2, func(i int) error {
@@ -97,11 +104,6 @@ func scriptRollback() learn.Lesson {
 			s.Count("multi", s.Int(redis, "HGET", stock, "stock"), "units left after EXEC, of 4", "EXEC 之后，4 件里剩下的")
 
 			s.Step("The service's own script on a queue that is broken likewise: it queues first.", "换成服务自己的脚本，队列同样坏掉：它先写队列。")
-			q := s.Queue("redis-streams")
-			how, err := q.(queue.ScriptEnqueuer).ScriptEnqueue(s.Context())
-			s.Must(err)
-			g := openGate(s, 5, nil)
-			s.Must(g.EnqueueInto(s.Context(), how))
 			s.Do(redis, "SET", how.Key, "no stream-"+s.ID)
 			if _, v, err := g.ask(g.buyer(1)); err == nil {
 				s.Fail("a click was %v, though its order could not be queued", v)

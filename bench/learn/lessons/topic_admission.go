@@ -3,5 +3,5 @@ package lessons
 import "queuelab/bench/learn"
 
 func admission() []learn.Lesson {
-	return []learn.Lesson{scriptRollback(), oversell(), undersell()}
+	return []learn.Lesson{scriptRollback(), oversell(), undersell(), onePerBuyer(), retryTwice()}
 }

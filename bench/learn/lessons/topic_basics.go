@@ -3,5 +3,5 @@ package lessons
 import "queuelab/bench/learn"
 
 func basics() []learn.Lesson {
-	return []learn.Lesson{memoryDies()}
+	return []learn.Lesson{memoryDies(), sixQueues()}
 }

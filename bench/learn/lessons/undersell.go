@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"queuelab/app/sale"
-	"queuelab/app/store"
 	"queuelab/bench/learn"
 	"queuelab/bench/proxy"
 )
@@ -39,6 +38,10 @@ func undersell() learn.Lesson {
 			left, buyers, gone := s.Name("left"), s.Name("buyers"), s.Name("gone")
 			deleteAfter(s, left, buyers, gone)
 
+			s.Step("Vouchers go on sale: at the service's gate, and in its database.", "先上架：服务的准入（Redis）和服务的数据库。")
+			g, one, fifty := openGate(s, 10, nil), openGate(s, 1, nil), openGate(s, 50, nil)
+			st := openStore(s, fifty)
+
 			s.Step("One buyer clicks ten times, and then nine others come.", "一个买家连点十次，然后另外九人到来。")
 			s.Do(redis, "SET", left, 10)
 			sold := int64(0)
@@ -56,7 +59,6 @@ func undersell() learn.Lesson {
 			s.Do(redis, "SMEMBERS", buyers)
 
 			s.Step("The same clicks at the service's gate, which asks first.", "同样的点击交给服务的准入脚本：先查后扣。")
-			g := openGate(s, 10, nil)
 			sold = 0
 			for i := range 19 {
 				if _, v := g.click(g.buyer(max(0, i-9))); v == sale.Admitted {
@@ -72,7 +74,6 @@ func undersell() learn.Lesson {
 			}
 			s.Do(redis, "INCR", gone)
 			s.Count("after-return", s.Int(redis, "DECR", gone), "what DECR answers to the next buyer", "下一个买家 DECR 得到的")
-			one := openGate(s, 1, nil)
 			var held sale.Reservation
 			for i := range 6 {
 				if r, v := one.click(one.buyer(i)); v == sale.Admitted {
@@ -108,21 +109,7 @@ func undersell() learn.Lesson {
 			s.Count("lock-sold", locked.Load(), "of 50 sold by WHERE n = what was read", "WHERE n = 旧值 卖出的，库存 50")
 
 			s.Step("The service's own transaction, whose condition is that there is enough.", "服务自己的事务：条件是库存足够。")
-			st, err := store.Open(s.Context(), s.SQLURL())
-			s.Must(err)
-			s.After(st.Close)
-			v50 := g.voucher
-			v50.Stock, v50.Left = 50, 50
-			s.Must(st.CreateVoucher(s.Context(), v50))
-			var confirmed atomic.Int64
-			s.Together(100, func(i int) error {
-				decided, err := st.Fulfil(s.Context(), []sale.Reservation{g.order(g.buyer(i))})
-				if err == nil && decided[0].Status == sale.Confirmed {
-					confirmed.Add(1)
-				}
-				return err
-			})
-			s.Count("where-sold", confirmed.Load(), "of 50 sold by WHERE n > 0", "WHERE n > 0 卖出的，库存 50")
+			s.Count("where-sold", st.rush(fifty, 100), "of 50 sold by WHERE n > 0", "WHERE n > 0 卖出的，库存 50")
 		},
 		Expect: learn.Conditions{
 			"naive-left": learn.Is(0), "gate-sold": learn.Is(10), "after-return": learn.AtMost(-1), "gate-resold": learn.Is(1),
