@@ -102,18 +102,22 @@ func (t *transcript) listen(p *proxy.Proxy, id, kind string) error {
 			talk, _ = wire.New(kind) // it knows the kind: see above
 			talks[conn] = talk
 		}
-		ls := talk.Server
-		if d == proxy.ToServer {
-			ls = talk.Client
+		switch d {
+		case proxy.ToServer:
+			t.add(id, kind, on(conn, "", talk.Client(b)))
+		case proxy.ToClient:
+			t.add(id, kind, on(conn, "", talk.Server(b)))
+		case proxy.Lost:
+			t.add(id, kind, on(conn, "LOST on the way ", talk.Server(b)))
 		}
-		t.add(id, kind, on(conn, ls(b)))
 	})
 	return nil
 }
 
-func on(conn int, ls []wire.Line) []wire.Line {
+// on says on which connection it was, and what became of it.
+func on(conn int, fate string, ls []wire.Line) []wire.Line {
 	for i := range ls {
-		ls[i].Conn = conn
+		ls[i].Conn, ls[i].Text = conn, fate+strings.TrimPrefix(ls[i].Text, "-> ") // a transcript has arrows of its own
 	}
 	return ls
 }
