@@ -6,6 +6,11 @@ GO ?= go
 # and a broker that starves makes timeouts, not findings.
 TEST := $(GO) test -count=1 -p 2
 
+# A program with the race detector sleeps for a second at its end, and the tests
+# start and end some hundreds: services, nodes, and the supervisors of brokers. It
+# waits for reports that are under way without that, too.
+export GORACE ?= atexit_sleep_ms=0
+
 .PHONY: help build setup prepare prepare-tests prepare-peers test bench bench-smoke peers book run up lint vuln soak readme clean
 
 help: ## list the targets
