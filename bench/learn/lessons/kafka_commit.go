@@ -138,6 +138,6 @@ func killed(s *learn.Stand, params ...string) int64 {
 	p.End()
 	s.Consume(u, node.Consume{ReceiveMax: 4, CrashPoint: fault.MidHandle, CrashAtNth: 1}).Struck()
 	s.Consume(u, node.Consume{ReceiveMax: 4})
-	s.Settled(1500 * time.Millisecond)
+	s.Settled(time.Second) // it was ready once the dead one was out of the group
 	return s.Account().Lost - before
 }

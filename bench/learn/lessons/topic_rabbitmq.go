@@ -3,5 +3,5 @@ package lessons
 import "queuelab/bench/learn"
 
 func rabbitMQ() []learn.Lesson {
-	return []learn.Lesson{prefetch(), confirmAndMandatory(), queueFull(), ttlHead()}
+	return []learn.Lesson{prefetch(), confirmAndMandatory(), queueFull(), ttlHead(), poison()}
 }
