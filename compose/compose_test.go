@@ -186,8 +186,8 @@ func TestSettingsAreInTheFilesOnly(t *testing.T) {
 
 func TestUnknownSettingNamesTheKnownOnes(t *testing.T) {
 	_, _, err := compose.SettingsFile("redis", "aof")
-	if err == nil || !strings.Contains(err.Error(), "aof-always, aof-everysec, aof-no, no-persistence, rdb") {
-		t.Errorf("got %v, want an error with the five settings", err)
+	if err == nil || !strings.Contains(err.Error(), "aof-always, aof-everysec, aof-no, cluster, no-persistence, rdb") {
+		t.Errorf("got %v, want an error with the six settings", err)
 	}
 	if _, _, err := compose.SettingsFile("redis/..", "default"); err == nil {
 		t.Error("got nil for a broker that does not exist, want an error")

@@ -185,7 +185,7 @@ func TestBadInputIsNamed(t *testing.T) {
 		want string
 	}{
 		{"an unknown kind lists the known", start(broker.Options{Kind: "nsq"}), "redis, rabbitmq, kafka, postgres"},
-		{"an unknown setting lists the known", start(broker.Options{Kind: "redis", Setting: "mixed"}), "aof-always, aof-everysec, aof-no, no-persistence, rdb"},
+		{"an unknown setting lists the known", start(broker.Options{Kind: "redis", Setting: "mixed"}), "aof-always, aof-everysec, aof-no, cluster, no-persistence, rdb"},
 		{"an external broker needs a host", external("kafka", "kafka:9092"), "names no host"},
 		{"a URL that does not parse", external("redis", "redis://:secret@[/0"), "URL of the redis broker"},
 		{"up knows backends and brokers", broker.Up(ctx, []string{"memory"}, nil, io.Discard), "redis, rabbitmq, kafka, postgres"},

@@ -43,7 +43,7 @@ func openGateAt(s *learn.Stand, redisURL string, units int64, change func(*sale.
 	if change != nil {
 		change(&g.voucher)
 	}
-	deleteAfter(s, g.key("sale"), g.key("buyers"), g.key("marks"), g.key("due"), g.key("keys"))
+	deleteAfter(s, gateKeys(g.voucher.ID.String())...)
 	g.load()
 	return g
 }
@@ -61,7 +61,17 @@ func (g *gate) load() {
 }
 
 // key is one of the gate's in Redis; see package admission.
-func (g *gate) key(of string) string { return fmt.Sprintf("seckill:{%s}:%s", g.voucher.ID, of) }
+func (g *gate) key(of string) string { return gateKey(g.voucher.ID.String(), of) }
+
+func gateKey(voucher, of string) string { return fmt.Sprintf("seckill:{%s}:%s", voucher, of) }
+
+// gateKeys are all of a voucher's.
+func gateKeys(voucher string) (keys []string) {
+	for _, of := range []string{"sale", "buyers", "marks", "due", "keys"} {
+		keys = append(keys, gateKey(voucher, of))
+	}
+	return keys
+}
 
 // buyer is a name that holds the lesson's id.
 func (g *gate) buyer(i int) string { return fmt.Sprintf("buyer%d-%s", i, g.stand.ID) }
