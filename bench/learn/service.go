@@ -41,7 +41,8 @@ type Service struct {
 
 	s       *Stand
 	env     []string
-	argv    []string
+	argv    []string // without those of one Start
+	token   string   // the operator's
 	direct  *shop.Client
 	process *node.Guarded
 }
@@ -50,9 +51,6 @@ type Service struct {
 func (s *Stand) Service(o ServiceOptions) *Service {
 	program, err := s.seckill()
 	s.Must(err)
-	port, err := broker.FreePort()
-	s.Must(err)
-	listen := fmt.Sprintf("127.0.0.1:%d", port)
 	token := rand.Text()
 	// What the user's shell sets for a service of theirs is not for this one.
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SECKILL_") })
@@ -78,19 +76,27 @@ func (s *Stand) Service(o ServiceOptions) *Service {
 		s.Must(err)
 		env = append(env, "SECKILL_DB="+seen)
 	} else {
-		path := filepath.Join(s.dir, "seckill-"+fmt.Sprint(port)+".db")
+		path := filepath.Join(s.dir, "seckill-"+strings.ToLower(token)+".db")
 		db, err = sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
 		s.Must(err)
 		env = append(env, "SECKILL_DB=sqlite:"+path)
 	}
 	s.After(db.Close)
+	return s.instance(program, env, token, db, o.Args)
+}
+
+// instance starts one at an address of its own.
+func (s *Stand) instance(program string, env []string, token string, db *sql.DB, args []string) *Service {
+	port, err := broker.FreePort()
+	s.Must(err)
+	listen := fmt.Sprintf("127.0.0.1:%d", port)
 	front, err := proxy.New("127.0.0.1:0", listen, proxy.Plain)
 	s.Must(err)
 	s.After(front.Close)
 	s.Must(s.script.listen(front, s.ID, "http"))
 	v := &Service{
-		s: s, env: env, DB: db, URL: "http://" + front.Addr(),
-		argv:   append([]string{program, "--listen", listen, "--trust-user-header", "--allow-lossy"}, o.Args...),
+		s: s, env: env, token: token, DB: db, URL: "http://" + front.Addr(),
+		argv:   append([]string{program, "--listen", listen, "--trust-user-header", "--allow-lossy"}, args...),
 		Client: shop.New("http://"+front.Addr(), token, 64), direct: shop.New("http://"+listen, token, 1),
 	}
 	v.Title = s.ID
@@ -99,9 +105,9 @@ func (s *Stand) Service(o ServiceOptions) *Service {
 	return v
 }
 
-// Start starts it, again after a Die.
-func (v *Service) Start() {
-	p, err := node.StartGuarded(v.env, v.argv...)
+// Start starts it, again after a Die, with these flags more.
+func (v *Service) Start(more ...string) {
+	p, err := node.StartGuarded(v.env, append(slices.Clone(v.argv), more...)...)
 	v.s.Must(err)
 	v.process = p
 	v.s.After(func() error { p.Stop(); return nil })

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -100,6 +101,20 @@ func (g *Guarded) Kill() error {
 		return fmt.Errorf("the service did not die of SIGKILL: %s", g.state)
 	}
 	return nil
+}
+
+// Terminate asks the program to end, with SIGTERM, waits until it has, and returns
+// how it ended: "exit status 0" is in order.
+func (g *Guarded) Terminate(ctx context.Context) (string, error) {
+	if err := syscall.Kill(g.pid, syscall.SIGTERM); err != nil {
+		return "", fmt.Errorf("ask the service to end: %w", err)
+	}
+	select {
+	case <-g.exited:
+		return g.state, nil
+	case <-ctx.Done():
+		return "", fmt.Errorf("the service did not end: %w", ctx.Err())
+	}
 }
 
 // Said is how the program ended, once it has, and the end of what it wrote to
