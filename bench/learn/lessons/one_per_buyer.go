@@ -58,7 +58,7 @@ func onePerBuyer() learn.Lesson {
 			s.Step("Redis loses its keys before the order is in the database, and the buyer clicks again.", "订单入库之前 Redis 丢了数据，同一个买家又点了一次。")
 			forgetful := func(g *gate) []sale.Reservation {
 				before, _ := g.click(g.buyer(3))
-				s.Do(s.Redis(), "DEL", g.key("sale"), g.key("buyers"), g.key("marks"), g.key("due"), g.key("keys"))
+				s.Must(s.Redis().Del(s.Context(), gateKeys(g.voucher.ID.String())...).Err())
 				g.load()
 				after, v := g.click(g.buyer(3))
 				if v != sale.Admitted {

@@ -3,5 +3,5 @@ package lessons
 import "queuelab/bench/learn"
 
 func admission() []learn.Lesson {
-	return []learn.Lesson{scriptRollback(), oversell(), undersell(), onePerBuyer(), retryTwice()}
+	return []learn.Lesson{scriptRollback(), oversell(), undersell(), onePerBuyer(), admitPublish(), retryTwice()}
 }
