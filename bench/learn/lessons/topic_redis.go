@@ -4,6 +4,6 @@ import "queuelab/bench/learn"
 
 func redisQueues() []learn.Lesson {
 	return []learn.Lesson{
-		popLoses(), pubsubHears(), pendingTaken(), streamIDs(), ackKeeps(), maxlenTrims(), groupFrom(), clusterSlots(), scriptGone(),
+		popLoses(), pubsubHears(), pendingTaken(), streamIDs(), ackKeeps(), maxlenTrims(), groupFrom(), restartForgets(), clusterSlots(), scriptGone(),
 	}
 }
