@@ -34,6 +34,7 @@ type cli struct {
 	Learn     learnCmd     `cmd:"" help:"Lessons: predict, run it on the real broker, see what was said on the wire."`
 	Exam      examCmd      `cmd:"" help:"Questions drawn by chance: predictions first, then all are run and scored."`
 	Museum    museumCmd    `cmd:"" help:"Mistakes that tutorials teach: the damage, the repair, and the counts of both."`
+	Serve     serveCmd     `cmd:"" help:"The live lab: a page on which real queues are seen at work, and struck."`
 	List      listCmd      `cmd:"" help:"List backends, settings, tests and faults, with what each promises."`
 	Doctor    doctorCmd    `cmd:"" help:"Tell what this machine has, what is missing and how to get it."`
 	Up        upCmd        `cmd:"" help:"Run the same brokers in the foreground for hands-on use; Ctrl-C takes them down."`

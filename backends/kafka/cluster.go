@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"time"
 
@@ -15,6 +16,10 @@ import (
 )
 
 const clientID = "queuelab"
+
+// memberID is the client id of a member of a group: who has which partition can
+// then be told from the broker, by the process.
+func memberID() string { return fmt.Sprintf("%s-%d", clientID, os.Getpid()) }
 
 // cluster finds and reaches the brokers that lead a topic.
 //

@@ -33,7 +33,7 @@ func (f franz) join(c *consumer) (member, error) {
 	ctx, m.cancel = context.WithCancel(context.Background())
 	most := min(int64(q.fetchBytes)*int64(q.facts.partitions), 1<<28)
 	cl, err := kgo.NewClient(
-		kgo.SeedBrokers(q.hosts...), kgo.ClientID(clientID), kgo.WithContext(ctx), kgo.WithHooks(m),
+		kgo.SeedBrokers(q.hosts...), kgo.ClientID(memberID()), kgo.WithContext(ctx), kgo.WithHooks(m),
 		kgo.Dialer(c.dialer.connect), kgo.MaxVersions(named()), kgo.DisableClientMetrics(),
 		kgo.RequestTimeoutOverhead(q.timeout), kgo.RetryTimeout(q.timeout), kgo.MetadataMinAge(retryFirst),
 		kgo.RetryBackoffFn(func(n int) time.Duration { return min(retryFirst<<min(n, 10), retryMost) }),

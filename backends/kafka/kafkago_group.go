@@ -24,7 +24,7 @@ func (k kafkaGo) join(c *consumer) (member, error) {
 		ID:                q.group,
 		Brokers:           q.hosts,
 		Topics:            []string{q.topic},
-		Dialer:            &kafkago.Dialer{ClientID: clientID, Timeout: q.timeout, DialFunc: c.dialer.connect},
+		Dialer:            &kafkago.Dialer{ClientID: memberID(), Timeout: q.timeout, DialFunc: c.dialer.connect},
 		GroupBalancers:    []kafkago.GroupBalancer{kafkago.RoundRobinGroupBalancer{}},
 		StartOffset:       kafkago.FirstOffset,
 		SessionTimeout:    q.session,

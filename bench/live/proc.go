@@ -1,0 +1,154 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"queuelab/bench/ledger"
+	"queuelab/bench/node"
+	"queuelab/queue"
+)
+
+// The numbers of what takes part, in the ledger and for people: producers from 1,
+// consumers from firstConsumer.
+const (
+	firstConsumer  = 50
+	mostProcesses  = 40 // of a role, in one show
+	controlProcess = 999
+	brokerProcess  = 1000
+	databaseNumber = 1001
+)
+
+const (
+	roleProducer = "producer"
+	roleConsumer = "consumer"
+	roleBoth     = "both" // of a queue that lives in the process
+)
+
+// process is a child of a lane. Its fields are under the lane's lock, but for
+// those that do not change.
+type process struct {
+	lane     *lane
+	n        uint16
+	role     string
+	child    *node.Child
+	path     string // of its ledger
+	follower *ledger.Follower
+	delay    time.Duration // of its handler
+	produced chan struct{} // closed once all is published
+	looked   chan queue.Backlog
+	gone     chan struct{} // closed once it has ended, and the lane knows
+
+	alive, frozen, slow bool
+	said                string // how it ended
+	endedAt             int64
+	holds               map[ledger.ID]int
+}
+
+func (p *process) name() string {
+	role := p.role
+	if role == roleBoth {
+		role = "producer and consumer"
+	}
+	return fmt.Sprintf("%s %d", role, p.n)
+}
+
+// String implements fault.Victim.
+func (p *process) String() string {
+	p.lane.mu.Lock()
+	held := len(p.holds)
+	p.lane.mu.Unlock()
+	text := fmt.Sprintf("%s (pid %d)", p.name(), p.child.PID())
+	switch {
+	case p.role == roleProducer:
+	case held == 0:
+		text += ", which held nothing"
+	case held == 1:
+		text += ", which held 1 message"
+	default:
+		text += fmt.Sprintf(", which held %d messages", held)
+	}
+	return text
+}
+
+// Signal implements fault.Victim.
+func (p *process) Signal(s os.Signal) error {
+	if err := p.child.Signal(s); err != nil {
+		return err
+	}
+	if s == syscall.SIGKILL {
+		<-p.gone
+		return nil
+	}
+	p.lane.mu.Lock()
+	defer p.lane.mu.Unlock()
+	p.frozen = s == syscall.SIGSTOP
+	return nil
+}
+
+// slowest is at least how long a slow handler takes.
+const slowest = time.Second
+
+// Slow implements fault.Victim.
+func (p *process) Slow(slow bool) error {
+	delay := p.delay
+	if slow {
+		delay = max(10*delay, slowest)
+	}
+	if err := p.child.Tell("delay " + delay.String()); err != nil {
+		return err
+	}
+	p.lane.mu.Lock()
+	defer p.lane.mu.Unlock()
+	p.slow = slow
+	return nil
+}
+
+// listen hears what the process says, until it has ended.
+func (p *process) listen() {
+	failed := ""
+	for {
+		e, err := p.child.Next(context.Background())
+		if err != nil {
+			break
+		}
+		switch e.Event {
+		case "produced":
+			close(p.produced)
+		case "backlog":
+			if e.Look != nil {
+				select {
+				case p.looked <- *e.Look:
+				default:
+				}
+			}
+		case "error":
+			failed = e.Error
+		}
+	}
+	said := p.child.Ended()
+	if failed != "" {
+		said = failed
+	}
+	p.lane.mu.Lock()
+	p.alive, p.frozen = false, false
+	p.said, p.endedAt = said, ledger.Now()
+	p.lane.mu.Unlock()
+	close(p.gone)
+}
+
+// stop lets it finish what it has in hand, for a while.
+func (p *process) stop(within time.Duration) {
+	if p.child.Tell("stop") == nil {
+		select {
+		case <-p.gone:
+			return
+		case <-time.After(within):
+		}
+	}
+	p.child.Kill()
+	<-p.gone
+}
