@@ -26,7 +26,7 @@ type chooseCmd struct {
 	Only    []string      `sep:"," placeholder:"LIST" help:"Brokers that may be used: redis, rabbitmq, kafka, postgres, nats, or none."`
 
 	Ask      bool     `help:"Ask the five questions, and read the answers from standard input. On a terminal without needs that is the default."`
-	Result   []string `placeholder:"PATH" help:"A result's directory or file; several are fine, the first counts first. Default: those in bench/results, the newest first."`
+	Result   []string `placeholder:"PATH" help:"A result's directory or file; several are fine, the first counts first. Default: those in bench/results from the machine of the newest, the newest first, and fault campaigns after the others."`
 	All      bool     `help:"All reasons of all settings."`
 	Table    bool     `help:"No needs: print every backend by the criteria that queues are compared by."`
 	Markdown bool     `help:"The table as Markdown."`

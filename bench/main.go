@@ -29,6 +29,7 @@ type cli struct {
 	Compare   compareCmd   `cmd:"" help:"Tell whether two results differ by more than chance; with a budget, a gate for CI."`
 	AB        abCmd        `cmd:"" name:"ab" help:"Measure two settings in turn, in pairs, and compare them."`
 	Peers     peersCmd     `cmd:"" help:"Measure our backends side by side with each broker's own load tool."`
+	Choose    chooseCmd    `cmd:"" help:"From needs to settings, ranked, each reason with its proof: a measured cell, a claim, a row of the oracle, or a document."`
 	Report    reportCmd    `cmd:"" help:"Print and rewrite the reports of a result directory."`
 	Lie       lieCmd       `cmd:"" help:"The same run told as bad tools would tell it, beside the truth."`
 	Learn     learnCmd     `cmd:"" help:"Lessons: predict, run it on the real broker, see what was said on the wire."`

@@ -1,6 +1,7 @@
 package choose
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -85,7 +86,9 @@ func Load(paths ...string) ([]Source, error) {
 
 // Newest reads the results in the folders of dir that measured something, the
 // newest first, as far as they are from the newest one's machine: numbers of two
-// machines do not stand beside each other. What cannot be read is told as skipped.
+// machines do not stand beside each other. Campaigns come after the others, since
+// their trials disturb one another's timings; what was lost counts from all. What
+// cannot be read is told as skipped.
 func Newest(dir string) (found []Source, skipped error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", report.ResultFile))
 	if err != nil {
@@ -103,11 +106,17 @@ func Newest(dir string) (found []Source, skipped error) {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Source) int { return b.Result.Run.StartedAt.Compare(a.Result.Run.StartedAt) })
-	return slices.DeleteFunc(found, func(s Source) bool {
-		h, newest := s.Result.Run.Host, found[0].Result.Run.Host
-		return h.CPU != newest.CPU || h.Cores != newest.Cores
-	}), skipped
+	if len(found) > 0 {
+		newest := found[0].Result.Run.Host
+		found = slices.DeleteFunc(found, func(s Source) bool {
+			return s.Result.Run.Host.CPU != newest.CPU || s.Result.Run.Host.Cores != newest.Cores
+		})
+	}
+	slices.SortStableFunc(found, func(a, b Source) int { return cmp.Compare(oneIf(a.campaign()), oneIf(b.campaign())) })
+	return found, skipped
 }
+
+func (s Source) campaign() bool { return s.Result.Run.Suite == trial.SuiteFaults }
 
 // Line tells a source in one line.
 func (s Source) Line() string {
