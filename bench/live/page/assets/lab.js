@@ -78,8 +78,8 @@ class Page {
       end: () => { this.lab.over = true; this.ended(); },
       answers: (yes) => { if (!yes) this.notice(t("offline")); else this.notice(""); },
     });
-    $("setup").hidden = true;
-    if (!this.slides.on) $("show").scrollIntoView({ behavior: still() ? "auto" : "smooth", block: "start" });
+    $("setup").hidden = show.state !== "ended";
+    if (!this.slides.on && show.state !== "ended") $("show").scrollIntoView({ behavior: still() ? "auto" : "smooth", block: "start" });
   }
 
   stage(show) {
@@ -104,7 +104,10 @@ class Page {
   }
 
   hear(tick) {
-    if (tick.state) this.show.state = tick.state;
+    if (tick.state && tick.state !== this.show.state) {
+      this.show.state = tick.state;
+      this.states();
+    }
     if (tick.speed && document.activeElement !== $("tempo")) $("tempo").value = tick.speed;
     this.time.take(tick);
     if (tick.state === "ended") this.ended();
@@ -246,7 +249,7 @@ class Page {
     else if (key === "?") $("keys").showModal();
     else if (key === "Home" && this.time && this.replays) this.replay();
     else if (key === "End" && this.time) this.now();
-    else if (key === "v") this.slides.on ? this.slides.close() : this.slides.begin();
+    else if (key === "l") this.slides.on ? this.slides.close() : this.slides.begin();
     else if (key >= "1" && key <= "6" && this.lanes[key - 1]) { this.pick(key - 1); this.lanes[key - 1].e.focus(); }
     else if (key === "m" && this.lanes[this.picked]) { const d = this.lanes[this.picked].q(".messages"); d.open = !d.open; d.firstElementChild.focus(); }
     else {
@@ -321,7 +324,7 @@ class Page {
     $("again").hidden = this.replays || !this.over;
     $("pace").parentElement.hidden = !this.replays && !this.over;
     const state = this.replays ? t("recorded", new Date(this.recording.recordedAt ?? this.show.startedAt).toLocaleString(chinese() ? "zh-CN" : "en-GB"))
-      : this.paused ? t("where_paused") : t("where_" + (this.over ? "ended" : this.show.state ?? "running"));
+      : this.over ? t("where_ended") : this.paused ? t("where_paused") : t("where_" + (this.show.state ?? "running"));
     set($("where"), state);
   }
 
@@ -343,7 +346,7 @@ class Page {
 
   shortcuts() {
     return [
-      [[t("space")], t("k_pause")], [["→"], t("k_step")], [["←"], t("k_back")], [["End"], t("k_now")], [["1", "6"], t("k_lane")], [["M"], t("k_messages")], [["V"], t("k_slides")], [["?"], t("k_help")],
+      [[t("space")], t("k_pause")], [["→"], t("k_step")], [["←"], t("k_back")], [["End"], t("k_now")], [["1", "6"], t("k_lane")], [["M"], t("k_messages")], [["L"], t("k_slides")], [["?"], t("k_help")],
       ...[...this.strikes.values()].filter((s) => s.key && !this.replays).map((s) => [[s.key.toUpperCase()], strikeName(s.name)]),
     ];
   }

@@ -101,7 +101,7 @@ export class Lane {
   pressed(lane) {
     const over = lane.ended !== null || lane.state === "failed" || lane.state === "ended";
     for (const [name, { b, s, heals }] of this.buttons) {
-      const on = lane.struck.includes(name), healed = this.desk.strikes.get(name)?.heals;
+      const on = !over && lane.struck.includes(name), healed = this.desk.strikes.get(name)?.heals;
       if (b.hasAttribute("aria-pressed") && b.getAttribute("aria-pressed") !== String(on)) b.setAttribute("aria-pressed", String(on));
       b.hidden = Boolean(heals) && !lane.struck.includes(healed);
       b.disabled = s.available === false || over || lane.state === "starting";
@@ -143,7 +143,7 @@ export class Lane {
     const found = findingsOf(lane).join("\n");
     if (this.found !== found) {
       this.found = found;
-      this.q(".findings").replaceChildren(...findingsOf(lane).map((f) => { const li = el("li", "tag v-warn", f); li.lang = "en"; return li; }));
+      this.q(".findings").replaceChildren(...findingsOf(lane).map((f) => { const li = el("li", "tag v-soft", f); li.lang = "en"; return li; }));
     }
   }
 

@@ -1,7 +1,7 @@
 // What the ledger counted and what the broker said, as tables: all that a
 // picture shows stands here too, for who does not see it.
 import { el, t, num, set, missing, nameOf } from "parts";
-import { consumers } from "model";
+import { consumers, killed } from "model";
 import { pendingOf } from "queues";
 
 // rows are the counts, most telling first; bad and warn are those whose number
@@ -61,7 +61,7 @@ export function facts(lane) {
     }
   } else if (s) { say(t("ready"), s.ready); if ("unacked" in s) say(t("inFlight"), s.unacked); }
   for (const p of lane.processes) {
-    const state = p.alive === null || p.alive === undefined ? t("unknown") : !p.alive ? t("isDead") : p.frozen ? t("isFrozen") : p.slow ? t("isSlow") : t("isAlive");
+    const state = p.alive === null || p.alive === undefined ? t("unknown") : killed(p) ? t("isDead") : !p.alive ? t("isStopped") : p.frozen ? t("isFrozen") : p.slow ? t("isSlow") : t("isAlive");
     const pending = p.role === "consumer" ? pendingOf(lane, p.n) : undefined;
     out.push([nameOf(p), pending === undefined ? state : `${state}, ${t("pending")} ${num(pending)}`]);
   }

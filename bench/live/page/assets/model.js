@@ -161,6 +161,9 @@ export function inPicture(lane) {
   const stay = new Set(all.filter((p) => p.alive === false).slice(-room));
   return all.filter((p) => p.alive !== false || stay.has(p));
 }
+// killed is whether a process died, and was not stopped in order at the end.
+export const killed = (p) => p?.alive === false && p.killed !== false;
+export const stopped = (p) => p?.alive === false && !killed(p);
 export const theBroker = (lane) => lane.processes.find((p) => p.role === "broker") ?? null;
 export const theDatabase = (lane) => lane.processes.find((p) => p.role === "database") ?? null;
 

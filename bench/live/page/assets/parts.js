@@ -21,11 +21,13 @@ export const short = (v) => missing(v) ? "?" : v < 10000 ? String(Math.round(v))
 export const seconds = (ms) => (ms / 1000).toFixed(1) + " s";
 
 // nameOf is a process for people: the lab's own names are English.
+const brands = { redis: "Redis", rabbitmq: "RabbitMQ", kafka: "Kafka", nats: "NATS", postgres: "PostgreSQL", sqlite: "SQLite" };
 export function nameOf(p) {
-  const [, role, n] = /^(consumer|buyers?|producer)(?: (\d+))?$/.exec(p?.name ?? "") ?? [];
-  if (role === "consumer" && n) return t("consumerN", n);
-  if (role === "buyer" || role === "buyers" || role === "producer") return n ? t("buyersN", n) : t("buyers");
-  return p?.name || (p ? t("processN", p.n) : t("unknown"));
+  const [, role, n] = /^(consumer|both|producer)(?: (\d+))?$/.exec(p.name ?? "") ?? [];
+  if (role === "consumer") return t("consumerN", n ?? "");
+  if (role === "both") return t("bothN", n ?? "");
+  if (role) return n > 1 ? t("buyersN", n) : t("buyers");
+  return brands[p.name] ?? (p.name || t("processN", p.n));
 }
 
 export function el(tag, cls, ...children) {

@@ -1,7 +1,7 @@
 // The queues' own structures, each drawn from what its broker said. A number
 // that the broker did not tell is a question mark, and its cells are hatched.
 import { t, missing, short } from "parts";
-import { inPicture, alive } from "model";
+import { inPicture, killed, alive } from "model";
 import { kindOf, into } from "places";
 import { write, box, line, disc, hatch, badge } from "shapes";
 
@@ -76,7 +76,7 @@ const pubsub = {
       const to = into(l, l.boxes[i]);
       // Only where the broker counts as many as there are is it known that this one hears.
       const hears = p.alive !== false && s.receivers >= living;
-      line(g, [[r.x, r.y], [to.x, to.y]], { stroke: p.alive === false ? c.lost : hears ? c.e2e : c.muted, width: 1.6, dash: hears ? undefined : [3, 5] });
+      line(g, [[r.x, r.y], [to.x, to.y]], { stroke: killed(p) ? c.lost : hears ? c.e2e : c.muted, width: 1.6, dash: hears ? undefined : [3, 5] });
     }
     for (const [k, alpha] of [[44, .12], [34, .2]]) { g.globalAlpha = alpha; disc(g, r.x, r.y, k, { fill: c.e2e }); }
     g.globalAlpha = 1;

@@ -2,7 +2,7 @@
 // way. Places follow the ledger; the way between two is the only thing drawn
 // that nobody measured.
 import { t, missing, short, still, colours, nameOf } from "parts";
-import { rate, inPicture, theBroker, theDatabase, inDoubt } from "model";
+import { rate, inPicture, killed, stopped, theBroker, theDatabase, inDoubt } from "model";
 import { layout, radius, boxOf, into, outOf, heldAt, heldFit, gateAt, unknownAt } from "places";
 import { write, box, line, disc, cross, dot, person, cylinder, badge } from "shapes";
 import { pictureOf, pendingOf, pendingWord } from "queues";
@@ -121,12 +121,12 @@ export class Scene {
       tell("effect", l.database.x + l.database.w, l.database.y - l.gap / 2, "right");
     } else {
       tell("intent", l.buyers.cx, l.buyers.y + l.buyers.h + 14);
-      tell("effect", l.database.cx, l.database.y - (theDatabase(lane)?.alive === false ? 34 : 14));
+      tell("effect", l.database.cx, l.database.y - (killed(theDatabase(lane)) ? 34 : 14));
     }
   }
 
   buyers(g, c, l, lane) {
-    const r = l.buyers, p = lane.processes.find((p) => p.role === "producer"), dead = p?.alive === false;
+    const r = l.buyers, p = lane.processes.findLast((p) => p.role === "producer" || p.role === "both"), dead = killed(p);
     box(g, r, { fill: c.card, stroke: dead ? c.lost : c.rule, round: 10, width: 1.4 });
     const sent = amountOf(lane.counts.sent);
     if (l.upright) {
@@ -142,10 +142,10 @@ export class Scene {
   }
 
   broker(g, c, l, lane) {
-    const r = l.broker, p = theBroker(lane), dead = p?.alive === false, frozen = !dead && p?.frozen === true;
+    const r = l.broker, p = theBroker(lane), dead = killed(p), frozen = !dead && p?.frozen === true;
     box(g, r, { fill: c.card, stroke: dead ? c.lost : frozen ? c.ice : c.rule, round: 12, width: dead || frozen ? 2.4 : 1.4, dash: dead ? [6, 4] : undefined });
     if (frozen) { g.globalAlpha = .16; box(g, r, { fill: c.ice, round: 12 }); g.globalAlpha = 1; }
-    const name = p ? p.name : lane.info.kind === "memory" ? t("inTheProcess") : t("broker");
+    const name = p ? nameOf(p) : lane.info.kind === "memory" ? t("inTheProcess") : t("broker");
     const state = dead ? t("isDead") : frozen ? t("isFrozen") : "";
     let taken = 0;
     if (state) taken = badge(g, state, r.x + r.w - 12, r.y + 16, { fill: dead ? c.lost : c.ice, colour: c.card, align: "right" });
@@ -158,12 +158,12 @@ export class Scene {
 
   consumer(g, c, l, lane, p, r, i) {
     if (!r) return;
-    const dead = p.alive === false, frozen = !dead && p.frozen === true, tint = c["c" + (i % 4 + 1)];
+    const dead = killed(p), over = stopped(p), frozen = p.alive !== false && p.frozen === true, tint = over ? c.none : c["c" + (i % 4 + 1)];
     box(g, r, { fill: c.card, stroke: dead ? c.lost : frozen ? c.ice : c.rule, round: 10, width: dead || frozen ? 2 : 1.4, dash: dead ? [6, 4] : undefined });
     box(g, { x: r.x + 1, y: r.y + 9, w: 4, h: r.h - 18 }, { fill: dead ? c.lost : tint, round: 2 });
-    const slow = p.slow === true && !dead, state = dead ? t("isDead") : frozen ? t("isFrozen") : slow ? t("isSlow") : "";
+    const slow = p.slow === true && p.alive !== false, state = dead ? t("isDead") : over ? t("isStopped") : frozen ? t("isFrozen") : slow ? t("isSlow") : "";
     let taken = 0;
-    if (state) taken = badge(g, state, r.x + r.w - 8, r.y + 15, { fill: dead ? c.lost : frozen ? c.ice : c.publish, colour: c.card, align: "right", size: 10 });
+    if (state) taken = badge(g, state, r.x + r.w - 8, r.y + 15, { fill: dead ? c.lost : over ? c.none : frozen ? c.ice : c.publish, colour: over ? c["none-ink"] : c.card, align: "right", size: 10 });
     write(g, r.w - taken > 116 ? nameOf(p) : t("consumerShort", i + 1), r.x + 12, r.y + 15, { size: 12, weight: 650, colour: dead ? c.lost : c.ink, room: r.w - taken - 26 });
     const pending = pendingOf(lane, p.n), held = [...lane.held.values()].filter((m) => m.process === p.n).length;
     const text = pending !== undefined ? `${pendingWord(lane)} ${short(pending)}` : held ? t("holds", held) : "";
@@ -172,10 +172,10 @@ export class Scene {
   }
 
   database(g, c, l, lane) {
-    const r = l.database, p = theDatabase(lane), out = p?.alive === false;
+    const r = l.database, p = theDatabase(lane), out = killed(p);
     cylinder(g, r, { fill: c.card, stroke: out ? c.lost : c.done, dash: out ? [6, 4] : undefined });
     const effects = amountOf(lane.counts.effects), doubles = lane.counts.effectDuplicates;
-    const name = p?.name ?? t("database"), colour = out ? c.lost : c.ink;
+    const name = p ? nameOf(p) : t("database"), colour = out ? c.lost : c.ink;
     if (l.upright) {
       const w = write(g, effects, r.x + 16, r.cy + 3, { size: 19, weight: 700, colour });
       write(g, t("effects"), r.x + 22 + w, r.cy + 5, { size: 11.5, colour: c.muted });
