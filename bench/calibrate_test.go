@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"queuelab/bench/trial"
@@ -36,14 +37,20 @@ func program(t *testing.T, replaced map[string]string) string {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(dir, "queuelab")
-	if out, err := exec.Command("go", "build", "-overlay", file, "-o", binary, "queuelab/bench").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-overlay", file, "-ldflags=-s -w", "-o", binary, "queuelab/bench").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v: %s", err, out)
 	}
 	return binary
 }
 
+// It waits, for most of two minutes, and so do others beside it.
 func TestTheHarnessReportsExactlyWhatWasInjected(t *testing.T) {
-	binary := program(t, nil)
+	t.Parallel()
+	bin, err := buildBoth()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(bin, "queuelab")
 	dir := t.TempDir()
 	if out, err := exec.Command(binary, "calibrate", "--out", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -67,30 +74,33 @@ func TestTheHarnessReportsExactlyWhatWasInjected(t *testing.T) {
 }
 
 // A recorder that is broken in one of the ways in which published tools are
-// must not pass.
+// must not pass. Each is measured while the next is built.
 func TestABrokenRecorderFailsTheCalibration(t *testing.T) {
-	for name, m := range map[string]struct{ file, good, bad, cases string }{
-		"latency from the send": {"ledger/latency.go", "m.firstDelivery-m.due", "m.firstDelivery-m.intended", "frozen"},
-		"zero samples dropped":  {"ledger/latency.go", "case ns < 0:", "case ns == 0:\n\t\treturn\n\tcase ns < 0:", "zero latency"},
-		"clipped at a second":   {"ledger/latency.go", "\tswitch {\n\tcase ns < 0:", "\tns = min(ns, 1e9)\n\tswitch {\n\tcase ns < 0:", "two speeds"},
-		"average of percentiles": {"trial/trials.go", "Publish: percentiles(t.publish), EndToEnd: percentiles(t.endToEnd)",
+	t.Parallel()
+	var measured sync.WaitGroup
+	defer measured.Wait()
+	for _, m := range []struct{ name, file, good, bad, cases string }{
+		{"latency from the send", "ledger/latency.go", "m.firstDelivery-m.due", "m.firstDelivery-m.intended", "frozen"}, // takes longest
+		{"zero samples dropped", "ledger/latency.go", "case ns < 0:", "case ns == 0:\n\t\treturn\n\tcase ns < 0:", "zero latency"},
+		{"clipped at a second", "ledger/latency.go", "\tswitch {\n\tcase ns < 0:", "\tns = min(ns, 1e9)\n\tswitch {\n\tcase ns < 0:", "two speeds"},
+		{"average of percentiles", "trial/trials.go", "Publish: percentiles(t.publish), EndToEnd: percentiles(t.endToEnd)",
 			"Publish: percentiles(t.publish), EndToEnd: func() (p Percentiles) {\n\t\tfor _, o := range t.each {\n\t\t\tq := percentiles(decode(o.EndToEnd))\n\t\t\tp.P50 += q.P50 / int64(len(t.each))\n\t\t\tp.P99 += q.P99 / int64(len(t.each))\n\t\t\tp.Max = max(p.Max, q.Max)\n\t\t\tp.N += q.N\n\t\t}\n\t\treturn p\n\t}()", "two speeds"},
-		"negative turned round": {"ledger/latency.go", "\tswitch {\n\tcase ns < 0:", "\tns = max(ns, -ns)\n\tswitch {\n\tcase ns < 0:", "skewed clock"},
-		"losses forgotten":      {"ledger/account.go", "\tr.Lost++\n", "", "dropping"},
+		{"negative turned round", "ledger/latency.go", "\tswitch {\n\tcase ns < 0:", "\tns = max(ns, -ns)\n\tswitch {\n\tcase ns < 0:", "skewed clock"},
+		{"losses forgotten", "ledger/account.go", "\tr.Lost++\n", "", "dropping"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			source, err := os.ReadFile(m.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Count(string(source), m.good) != 1 {
-				t.Fatalf("%s has %q %d times, want once", m.file, m.good, strings.Count(string(source), m.good))
-			}
-			binary := program(t, map[string]string{m.file: strings.Replace(string(source), m.good, m.bad, 1)})
-			cmd := exec.Command(binary, "calibrate", "--cases", m.cases, "--attempts", "1")
+		source, err := os.ReadFile(m.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(source), m.good) != 1 {
+			t.Fatalf("%s: %s has %q %d times, want once", m.name, m.file, m.good, strings.Count(string(source), m.good))
+		}
+		binary := program(t, map[string]string{m.file: strings.Replace(string(source), m.good, m.bad, 1)})
+		measured.Go(func() {
+			cmd := exec.CommandContext(t.Context(), binary, "calibrate", "--cases", m.cases, "--attempts", "1")
 			out, err := cmd.CombinedOutput()
 			if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "OFF  "+m.cases) {
-				t.Errorf("got %v, want exit status 1 and %s off: %s", err, m.cases, out)
+				t.Errorf("%s: got %v, want exit status 1 and %s off: %s", m.name, err, m.cases, out)
 			}
 		})
 	}

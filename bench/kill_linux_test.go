@@ -34,6 +34,7 @@ var buildBoth = sync.OnceValues(func() (string, error) {
 })
 
 func TestNothingOutlivesARun(t *testing.T) {
+	t.Parallel()
 	brokertest.Need(t, "redis")
 	brokertest.Need(t, "postgres")
 	bin, err := buildBoth()

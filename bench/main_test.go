@@ -32,6 +32,7 @@ func command(t *testing.T, args ...string) (stdout, stderr string, err error) {
 }
 
 func TestBadInputIsOneClearSentence(t *testing.T) {
+	t.Parallel()
 	full := t.TempDir()
 	if err := os.WriteFile(filepath.Join(full, "result.json"), []byte(`{"schema":1}`), 0o600); err != nil {
 		t.Fatal(err)

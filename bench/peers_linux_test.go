@@ -117,6 +117,7 @@ func TestPeersMeasuresAndSaysSo(t *testing.T) {
 }
 
 func TestNothingOutlivesPeers(t *testing.T) {
+	t.Parallel()
 	needTools(t)
 	bin, err := buildBoth()
 	if err != nil {

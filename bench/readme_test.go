@@ -12,6 +12,7 @@ import (
 )
 
 func TestTheReadmesShowTheCapabilitiesOfOpenQueues(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"redis", "rabbitmq", "kafka"} {
 		brokertest.Need(t, kind)
 	}

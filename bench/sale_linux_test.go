@@ -28,6 +28,7 @@ func saleArgs(t *testing.T, more ...string) []string {
 }
 
 func TestWaysOfSellingAreComparedWithNothingInstalled(t *testing.T) {
+	t.Parallel()
 	out, stderr, err := command(t, saleArgs(t, "--json", "--seed", "7")...)
 	var exit exitError
 	if err != nil && !errors.As(err, &exit) {
@@ -60,6 +61,7 @@ func TestWaysOfSellingAreComparedWithNothingInstalled(t *testing.T) {
 }
 
 func TestASaleIsATableOrALineForEachSale(t *testing.T) {
+	t.Parallel()
 	args := saleArgs(t, "--ways", "queue", "--trials", "2")
 	out, _, err := command(t, args...)
 	var exit exitError
