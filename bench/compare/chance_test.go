@@ -3,6 +3,7 @@ package compare
 import (
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"queuelab/bench/stat"
@@ -11,14 +12,15 @@ import (
 
 func TestIdenticalRunsDifferAtTheRateOfAlpha(t *testing.T) {
 	const trials = 10
+	soak := os.Getenv("QUEUELAB_SOAK") != ""
 	// Exact tests reach alpha only as far as their steps allow: with ten and ten
 	// the greatest p up to 0.05 is this.
 	reached := map[bool]float64{false: 0.0433, true: 0.0488}
 	for _, paired := range []bool{false, true} {
 		rng := rand.New(rand.NewPCG(20261130, 1))
-		rounds, alarms := 400, 0
-		if paired {
-			rounds = 200
+		rounds, alarms := 200, 0
+		if soak && !paired {
+			rounds = 400
 		}
 		for range rounds {
 			x, y := rates(draw(rng, trials, 20_000, 0.05)), rates(draw(rng, trials, 20_000, 0.05))
@@ -90,7 +92,10 @@ func abOf(cellsA, cellsB []trial.Cell) (a, b Side) {
 
 func TestTestsCorrectedTogetherFindNothingWhereNothingDiffers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
-	const rounds = 150
+	rounds := 75
+	if os.Getenv("QUEUELAB_SOAK") != "" {
+		rounds = 150
+	}
 	alone, together := 0, 0
 	for range rounds {
 		cells := func() []trial.Cell {
