@@ -108,11 +108,17 @@ func try(ctx context.Context, l Lesson, p *pool, o Options) (r Result, tidy erro
 		}
 	}
 	defer p.reserve(l.Needs)()
-	limited, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	s := newStand(limited, p, l, r.ID, dir, o.Seckill)
+	s := newStand(ctx, p, l, r.ID, dir, o.Seckill)
+	err = s.run((*Stand).startOwn)
 	began := time.Now()
-	err = s.run(l.Try)
+	if err == nil {
+		limited, clock, cancel := newClock(ctx, within)
+		defer cancel()
+		s.ctx, s.clock = limited, clock
+		if err = s.run(l.Try); err != nil && limited.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(limited), err)
+		}
+	}
 	r.Millis = float64(time.Since(began).Milliseconds())
 	r.Figures, r.Said, r.Versions = s.figures, s.script.all(), s.versions // what tidies up is no part of it
 	tidy = s.tidy()

@@ -30,6 +30,7 @@ type Stand struct {
 	ID string
 
 	ctx      context.Context
+	clock    *clock
 	pool     *pool
 	needs    []Need
 	dir      string // for ledgers and files
@@ -142,8 +143,18 @@ func (s *Stand) need(kind string) Need {
 
 // Broker is the one of that kind that the lesson needs. Lessons that use it past
 // the proxy are not in the transcript.
-func (s *Stand) Broker(kind string) *broker.Broker {
-	n := s.need(kind)
+func (s *Stand) Broker(kind string) *broker.Broker { return s.broker(s.need(kind)) }
+
+// startOwn starts the brokers that the lesson shares with nobody.
+func (s *Stand) startOwn() {
+	for _, n := range s.needs {
+		if n.Own || n.Storage {
+			s.broker(n)
+		}
+	}
+}
+
+func (s *Stand) broker(n Need) *broker.Broker {
 	if b := s.own[n]; b != nil {
 		return b
 	}
@@ -152,7 +163,7 @@ func (s *Stand) Broker(kind string) *broker.Broker {
 	s.own[n] = b
 	s.After(release)
 	version, _ := b.Version(s.ctx) // "" where it does not tell
-	s.versions = append(s.versions, Version{kind, n.Setting, version})
+	s.versions = append(s.versions, Version{n.Kind, n.Setting, version})
 	return b
 }
 
