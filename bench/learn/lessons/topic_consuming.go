@@ -3,5 +3,5 @@ package lessons
 import "queuelab/bench/learn"
 
 func consuming() []learn.Lesson {
-	return []learn.Lesson{effectOnce(), ackWhen(), backlog()}
+	return []learn.Lesson{effectOnce(), ackWhen(), order(), backlog()}
 }

@@ -3,5 +3,5 @@ package lessons
 import "queuelab/bench/learn"
 
 func kafkaLog() []learn.Lesson {
-	return []learn.Lesson{kafkaLinger(), kafkaCommit(), rebalance()}
+	return []learn.Lesson{kafkaLinger(), kafkaAcks(), kafkaCommit(), rebalance()}
 }
