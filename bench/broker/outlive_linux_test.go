@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"queuelab/bench/broker"
+	"queuelab/bench/broker/brokertest"
 )
 
 // living lists the processes that belong to a directory: by their command line,
@@ -91,13 +92,7 @@ func TestNothingOutlivesTheCommand(t *testing.T) {
 				t.Skip("set QUEUELAB_SOAK=1: it takes minutes")
 			}
 			t.Parallel()
-			if b, err := broker.Start(within(t, 3*time.Minute), broker.Options{Kind: c.kind}); errors.Is(err, broker.ErrUnavailable) && os.Getenv("CI") != "true" {
-				t.Skip(err)
-			} else if err != nil {
-				t.Fatal(err)
-			} else if err := b.Stop(); err != nil {
-				t.Fatal(err)
-			}
+			brokertest.Need(t, c.kind)
 			dir := commonTemp(t)
 			for i := range c.times {
 				// Most often the signal that leaves no chance to clear up.
