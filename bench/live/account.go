@@ -14,6 +14,7 @@ type account struct {
 	lane     *lane
 	messages map[ledger.ID]*message
 	open     map[ledger.ID]*message // accepted, without an effect, and not known as lost
+	suspects map[ledger.ID]*message // of those: lost, unless the database has an effect of them
 	lost     map[ledger.ID]string   // and where
 
 	delivered, effects, acked int64
@@ -33,7 +34,7 @@ type message struct {
 func newAccount(l *lane, copies int) *account {
 	in := ledger.Input{CountEffects: true, Confirm: l.caps.Confirm, KeyOf: l.keyOf, Copies: copies}
 	return &account{
-		tally: ledger.NewTally(in), lane: l, messages: map[ledger.ID]*message{}, open: map[ledger.ID]*message{}, lost: map[ledger.ID]string{},
+		tally: ledger.NewTally(in), lane: l, messages: map[ledger.ID]*message{}, open: map[ledger.ID]*message{}, lost: map[ledger.ID]string{}, suspects: map[ledger.ID]*message{},
 	}
 }
 
@@ -87,11 +88,12 @@ func (a *account) add(r ledger.Record) (found bool) {
 // missing is how long nobody must have a message before it is told as lost.
 const missing = time.Second
 
-// verdicts are the messages that are newly known as lost, given what the broker
-// said, and those that are newly in doubt. held are those that living processes
-// hold, dead those that dead ones held when they died.
-func (a *account) verdicts(l look, held map[ledger.ID]bool, dead map[ledger.ID]bool, hidden, died bool) (lost []lostRow, doubt []string) {
+// suspect finds the messages that are lost, unless the database has an effect of
+// them, given what the broker said, and those that are newly in doubt. held are
+// those that living processes hold, dead those that dead ones held when they died.
+func (a *account) suspect(l look, held, dead map[ledger.ID]bool, hidden, died bool) (doubt []string) {
 	now := ledger.Now()
+	clear(a.suspects)
 	quiet := now-a.lastDelivery > int64(missing)
 	// A broker that does not tell what is in flight holds nothing only once all
 	// that it may have handed out has come.
@@ -99,7 +101,7 @@ func (a *account) verdicts(l look, held map[ledger.ID]bool, dead map[ledger.ID]b
 	for id, m := range a.open {
 		switch {
 		case m.unheard, died, dead[id] && !held[id] && a.forgets():
-			lost = append(lost, a.lose(id, m))
+			a.suspects[id] = m
 			continue
 		case dead[id] && !held[id] && !m.doubted:
 			m.doubted = true
@@ -112,10 +114,28 @@ func (a *account) verdicts(l look, held map[ledger.ID]bool, dead map[ledger.ID]b
 		case m.suspect == 0:
 			m.suspect = l.asked
 		case l.asked-m.suspect >= int64(missing):
-			lost = append(lost, a.lose(id, m))
+			a.suspects[id] = m
 		}
 	}
-	return lost, doubt
+	return doubt
+}
+
+// convict tells as lost those of the asked messages that are suspect still, and
+// that the database has no effect of. A process may have died between its commit
+// and its record of it.
+func (a *account) convict(asked []ledger.ID, effects map[string]int) (lost []lostRow) {
+	for _, id := range asked {
+		m := a.suspects[id]
+		switch {
+		case m == nil:
+		case effects[id.String()] > 0:
+			a.add(ledger.Record{Event: ledger.Effect, Trial: id.Trial, Producer: id.Producer, Incarnation: id.Incarnation, Seq: id.Seq, At: ledger.Now()})
+		default:
+			lost = append(lost, a.lose(id, m))
+		}
+		delete(a.suspects, id)
+	}
+	return lost
 }
 
 // forgets reports whether what a dead consumer held is certain to be lost: the

@@ -250,7 +250,11 @@ func (l *lane) verdict(left int64) (*ended, error) {
 	in.Remaining = stranded
 	r := ledger.Account(in)
 	e := &ended{Counts: l.account.countsOf(r), Lost: []lostRow{}, Repeated: repeated(records), Stranded: stranded, Valid: r.Conservation == nil}
-	e.Counts.Delivered, e.Counts.Effects, e.Counts.Acked = countEvents(records)
+	e.Counts.Delivered, e.Counts.Acked = countEvents(records)
+	e.Counts.Effects = 0
+	for _, n := range effects {
+		e.Counts.Effects += int64(n)
+	}
 	for _, id := range r.LostIDs {
 		m := l.account.messages[id]
 		if m == nil {
@@ -272,19 +276,10 @@ func (l *lane) verdict(left int64) (*ended, error) {
 func (l *lane) rows() (effects map[string]int, orders []string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_, url := l.show.effects()
-	open := node.OpenEffects
-	if l.show.scenario.unique {
-		open = node.OpenUniqueEffects
-	}
-	db, err := open(ctx, url)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer db.Close()
-	if effects, err = db.Count(ctx, l.trial); err != nil || !l.show.scenario.orders {
+	if effects, err = l.show.rows.Count(ctx, l.trial); err != nil || !l.show.scenario.orders {
 		return effects, nil, err
 	}
+	_, url := l.show.effects()
 	orders, err = node.OrdersOf(ctx, url, l.trial)
 	if orders == nil && err == nil {
 		orders = []string{}
@@ -292,18 +287,16 @@ func (l *lane) rows() (effects map[string]int, orders []string, err error) {
 	return effects, orders, err
 }
 
-func countEvents(records []ledger.Record) (delivered, effects, acked int64) {
+func countEvents(records []ledger.Record) (delivered, acked int64) {
 	for i := range records {
 		switch records[i].Event {
 		case ledger.Delivered:
 			delivered++
-		case ledger.Effect:
-			effects++
 		case ledger.Acked:
 			acked++
 		}
 	}
-	return delivered, effects, acked
+	return delivered, acked
 }
 
 // mostNamed is how many ids of a kind the verdict names.

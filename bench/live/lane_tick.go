@@ -207,7 +207,7 @@ func (l *lane) tell(n *laneTick, records []ledger.Record) {
 	}
 }
 
-// decide tells what is known as lost, and what is in doubt.
+// decide finds what may be lost, and tells what is in doubt.
 func (l *lane) decide(n *laneTick) {
 	held, dead := map[ledger.ID]bool{}, map[ledger.ID]bool{}
 	hidden, alive := false, 0
@@ -223,8 +223,7 @@ func (l *lane) decide(n *laneTick) {
 		}
 	}
 	died := l.setting.Broker == "" && alive == 0 && len(l.processes) > 0
-	lost, doubt := l.account.verdicts(l.look, held, dead, hidden, died)
-	n.Lost, n.Doubt = append(n.Lost, lost...), append(n.Doubt, doubt...)
+	n.Doubt = append(n.Doubt, l.account.suspect(l.look, held, dead, hidden, died)...)
 }
 
 func (l *lane) processRows() []processRow {

@@ -47,12 +47,43 @@ func (l *lane) observe(ctx context.Context, wg *sync.WaitGroup) {
 		l.mu.Lock()
 		l.look = look{asked: asked, ok: err == nil, ready: b.Ready, inFlight: b.InFlight, structure: s}
 		l.mu.Unlock()
+		l.askDatabase(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(lookEvery):
 		}
 	}
+}
+
+// mostAsked is how many messages the database is asked about at once.
+const mostAsked = 500
+
+// askDatabase has those told as lost that are suspect, and that the database has
+// no effect of. One that does not answer leaves them suspect.
+func (l *lane) askDatabase(ctx context.Context) {
+	l.mu.Lock()
+	var ids []ledger.ID
+	if l.account != nil {
+		for id := range l.account.suspects {
+			if len(ids) < mostAsked {
+				ids = append(ids, id)
+			}
+		}
+	}
+	l.mu.Unlock()
+	if len(ids) == 0 {
+		return
+	}
+	short, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	effects, err := l.show.rows.Of(short, ids)
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.news.Lost = append(l.news.Lost, l.account.convict(ids, effects)...)
 }
 
 func newLooker(l *lane) (looker, error) {

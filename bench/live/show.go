@@ -13,6 +13,7 @@ import (
 
 	"queuelab/bench/broker"
 	"queuelab/bench/ledger"
+	"queuelab/bench/node"
 	"queuelab/bench/trial"
 )
 
@@ -63,6 +64,7 @@ type show struct {
 	database    *warm  // nil: effects go to a file
 	databaseURL string // set before a lane runs
 	databaseWhy string // why it is no PostgreSQL
+	rows        *node.Effects
 }
 
 func newShow(s *Server, sc scenario, settings []trial.Setting, r request) *show {
@@ -143,6 +145,9 @@ func (s *show) run() {
 	s.wind()
 	stopWatching()
 	observing.Wait()
+	if s.rows != nil {
+		s.rows.Close()
+	}
 	s.setState(stateEnded)
 	close(ticking)
 	<-ticks
@@ -163,6 +168,9 @@ func (s *show) open(watching context.Context, observing *sync.WaitGroup) error {
 	err := os.MkdirAll(s.dir, 0o755)
 	if err == nil {
 		err = s.openDatabase(ctx)
+	}
+	if err == nil {
+		s.rows, err = s.openRows(ctx)
 	}
 	if err != nil {
 		for _, l := range s.lanes {
@@ -213,6 +221,15 @@ func (s *show) openDatabase(ctx context.Context) error {
 	}
 	s.databaseURL, s.databaseWhy = "sqlite:"+filepath.Join(s.dir, "effects.db"), why
 	return nil
+}
+
+// openRows opens the table that effects go to.
+func (s *show) openRows(ctx context.Context) (*node.Effects, error) {
+	_, url := s.effects()
+	if s.scenario.unique {
+		return node.OpenUniqueEffects(ctx, url)
+	}
+	return node.OpenEffects(ctx, url)
 }
 
 // effects is the database that effects are committed to: nil where that is a file.

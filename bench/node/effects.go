@@ -163,7 +163,11 @@ func (e *Effects) doubtful(err error) bool {
 
 // Count returns how often each message of a trial took effect.
 func (e *Effects) Count(ctx context.Context, trial uint32) (map[string]int, error) {
-	rows, err := e.db.QueryContext(ctx, fmt.Sprintf(`SELECT message, count(*) FROM %s WHERE message LIKE '%d-%%' GROUP BY message`, e.table(), trial))
+	return e.counts(ctx, fmt.Sprintf(`SELECT message, count(*) FROM %s WHERE message LIKE '%d-%%' GROUP BY message`, e.table(), trial))
+}
+
+func (e *Effects) counts(ctx context.Context, query string) (map[string]int, error) {
+	rows, err := e.db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("read the effects: %w", err)
 	}
@@ -181,6 +185,19 @@ func (e *Effects) Count(ctx context.Context, trial uint32) (map[string]int, erro
 		return nil, fmt.Errorf("read the effects: %w", err)
 	}
 	return counts, nil
+}
+
+// Of returns how often each of some messages took effect; those that did not are
+// not in it.
+func (e *Effects) Of(ctx context.Context, ids []ledger.ID) (map[string]int, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = "'" + id.String() + "'" // numbers and dashes
+	}
+	return e.counts(ctx, `SELECT message, count(*) FROM `+e.table()+` WHERE message IN (`+strings.Join(names, ", ")+`) GROUP BY message`)
 }
 
 // Close closes the connections.
