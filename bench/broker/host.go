@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // logName is the file in a broker's directory that its output goes to.
@@ -50,8 +51,9 @@ type plan struct {
 	proxied  proxied        // see Broker.ProxyAddrs; zero: it does not care
 	ends     syscall.Signal // what ends it in order; 0: SIGTERM
 
-	settings  func(ctx context.Context) map[string]string                  // see host; may be nil
-	watermark func(ctx context.Context, to string) (was string, err error) // see Broker.SetMemoryWatermark; nil: it has none
+	settings   func(ctx context.Context) map[string]string                  // see host; may be nil
+	watermark  func(ctx context.Context, to string) (was string, err error) // see Broker.SetMemoryWatermark; nil: it has none
+	ackTimeout func(ctx context.Context, within time.Duration) error        // see Broker.SetAckTimeout; nil: it has none
 }
 
 // lastLines returns the end of a log, indented to stand below an error.

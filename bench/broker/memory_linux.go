@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,13 @@ func (n *native) watermark(ctx context.Context, to string) (string, error) {
 		return "", fmt.Errorf("%w: it has no watermark", ErrNoMemoryLimit)
 	}
 	return n.plan.watermark(ctx, to)
+}
+
+func (n *native) ackTimeout(ctx context.Context, within time.Duration) error {
+	if n.plan.ackTimeout == nil {
+		return fmt.Errorf("%w: it has none", ErrNoAckTimeout)
+	}
+	return n.plan.ackTimeout(ctx, within)
 }
 
 // limitMemory limits the address space of the broker's own process, and not what

@@ -68,6 +68,20 @@ func TestRabbitMQsMemoryWatermarkIsSetAndPutBack(t *testing.T) {
 	if s, err := b.Settings(ctx); err != nil || s["vm_memory_high_watermark"] != "{absolute,1000000000}" {
 		t.Errorf("got %v, %v, want the watermark that was set", s["vm_memory_high_watermark"], err)
 	}
+	patience := func() string {
+		s, err := b.Settings(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s["consumer_timeout"]
+	}
+	before := patience()
+	if err := b.SetAckTimeout(ctx, 31*time.Minute); err != nil || patience() != "1860000" {
+		t.Errorf("got %v, a consumer_timeout of %s, want 31 minutes", err, patience())
+	}
+	if err := b.SetAckTimeout(ctx, 30*time.Minute); err != nil || patience() != before {
+		t.Errorf("got %v, a consumer_timeout of %s, want %s again", err, patience(), before)
+	}
 	if was, err = b.SetMemoryWatermark(ctx, "0.4"); err != nil || was != "{absolute,1000000000}" {
 		t.Errorf("got %q, %v, want what was set", was, err)
 	}
@@ -83,6 +97,12 @@ func TestTheMemoryOfAStrangersBrokerIsItsOwn(t *testing.T) {
 	}
 	if _, err := b.SetMemoryWatermark(t.Context(), "0.4"); !errors.Is(err, broker.ErrNoMemoryLimit) {
 		t.Errorf("a watermark: got %v, want ErrNoMemoryLimit", err)
+	}
+	if err := b.SetAckTimeout(t.Context(), time.Second); !errors.Is(err, broker.ErrNoAckTimeout) || !errors.Is(err, broker.ErrExternal) {
+		t.Errorf("an ack time-out: got %v, want ErrNoAckTimeout and ErrExternal", err)
+	}
+	if err := b.SetAckTimeout(t.Context(), 0); err == nil {
+		t.Error("got no error from an ack time-out of 0")
 	}
 	if _, err := b.AwaitEnd(t.Context()); !errors.Is(err, broker.ErrExternal) {
 		t.Errorf("its end: got %v, want ErrExternal", err)

@@ -96,6 +96,9 @@ func planRabbitNode(l layout, name string) (plan, error) {
 		watermark: func(ctx context.Context, to string) (string, error) {
 			return rabbitWatermark(ctx, name, l.dir, env, to)
 		},
+		ackTimeout: func(ctx context.Context, within time.Duration) error {
+			return rabbitAckTimeout(ctx, name, l.dir, env, within)
+		},
 		serve: []command{
 			// In the foreground and before the node, which would start one that
 			// leaves its family.

@@ -46,6 +46,23 @@ Say("set", vm_memory_monitor, set_vm_memory_high_watermark, [%s])`, to))
 	return got["was"], nil
 }
 
+// rabbitAckTimeout sets how long a node waits for an ack, for channels that are
+// opened from now on, which look every half of that. It lasts until the node ends.
+func rabbitAckTimeout(ctx context.Context, node, dir string, env []string, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	got, err := askErlang(ctx, dir, env, node, fmt.Sprintf(`
+Say("timeout", application, set_env, [rabbit, consumer_timeout, %d]),
+Say("tick", application, set_env, [rabbit, channel_tick_interval, %d])`, within.Milliseconds(), within.Milliseconds()/2))
+	if err != nil {
+		return err
+	}
+	if got["timeout"] != "ok" || got["tick"] != "ok" {
+		return fmt.Errorf("the node %s did not take %v for its consumer_timeout: it answered %v", node, within, got)
+	}
+	return nil
+}
+
 // askErlang runs a script beside a node, called N in it, and returns the lines
 // name=value that it says. Say calls a function of the node and says its value;
 // what a version does not know is left out. env is the node's own, and its
