@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +185,39 @@ func TestATranscriptKeepsTheBeginningAndTheEndOfAStep(t *testing.T) {
 	}
 	if err := tr.proven("id7"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestATranscriptKeepsWhatIsSaidOnceAmongMuchElse(t *testing.T) {
+	var tr transcript
+	tr.next(Text{EN: "step"})
+	for n := range 500 {
+		l := wire.Line{Client: true, Command: "EVALSHA", Text: "EVALSHA 0a key"}
+		if n == 250 {
+			l.Text = "EVALSHA 0b key"
+		}
+		tr.add("id7", "redis", []wire.Line{l})
+		tr.add("id7", "redis", []wire.Line{{Command: "EVALSHA", Text: "(nil)"}})
+	}
+	left, at := []int{}, 0
+	for i, s := range tr.all() {
+		if s.Left > 0 {
+			left = append(left, s.Left)
+		}
+		if s.Line != nil && s.Line.Text == "EVALSHA 0b key" {
+			at = i
+		}
+	}
+	if d := cmp.Diff([]int{500 - mostSaid/2, 499 - mostSaid/2}, left); d != "" || at != 1+mostSaid/2+1 {
+		t.Errorf("got it at %d; lines left out before and after it (-want +got):\n%s", at, d)
+	}
+	var many transcript
+	for n := range 500 {
+		many.add("id7", "redis", []wire.Line{{Client: true, Command: "SET", Text: fmt.Sprintf("SET key%d 1", n)}})
+	}
+	lines := slices.DeleteFunc(many.all(), func(s Said) bool { return s.Line == nil })
+	if len(lines) != mostSaid+mostNew {
+		t.Errorf("got %d lines of 500 that are all of another kind, want %d", len(lines), mostSaid+mostNew)
 	}
 }
 

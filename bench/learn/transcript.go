@@ -9,19 +9,87 @@ import (
 	"queuelab/bench/wire"
 )
 
-// mostSaid is how many lines a step of a transcript has at most: its beginning
-// and its end.
-const mostSaid = 24
+const (
+	// mostSaid is how many lines a step of a transcript has at most: its beginning
+	// and its end.
+	mostSaid = 20
+	// mostNew is how many lines in between it has beside them: the first of each
+	// kind, since what a lesson is about is often said once among much else.
+	mostNew = 20
+)
 
 // transcript is what was said, in order. What is dull, such as a handshake, is
 // not in it.
 type transcript struct {
 	mu   sync.Mutex
 	said []Said
-	step []Said // those since the last step
-	left int
+	step step // since the last one was announced
 	mute bool
 	ids  int // lines that brokers said and that hold the lesson's id
+}
+
+// step is what was said within one.
+type step struct {
+	lines int
+	kept  []numbered
+	tail  []numbered // at most half of mostSaid
+	kinds map[string]bool
+	fresh int // kept from between beginning and end
+}
+
+// numbered is a line with its place in the step.
+type numbered struct {
+	Said
+	n     int
+	fresh bool // the first of its kind
+}
+
+func (s *step) add(line Said) {
+	if s.kinds == nil {
+		s.kinds = map[string]bool{}
+	}
+	kind := kindOf(line)
+	n := numbered{line, s.lines, !s.kinds[kind]}
+	s.kinds[kind] = true
+	s.lines++
+	if len(s.kept) < mostSaid/2 {
+		s.kept = append(s.kept, n)
+		return
+	}
+	s.tail = append(s.tail, n)
+	if len(s.tail) <= mostSaid/2 {
+		return
+	}
+	if first := s.tail[0]; first.fresh && s.fresh < mostNew {
+		s.kept = append(s.kept, first)
+		s.fresh++
+	}
+	s.tail = s.tail[1:]
+}
+
+// kindOf tells lines apart by more than what they are about: which script it is
+// after EVALSHA, and whether an answer is an error, or nothing.
+func kindOf(s Said) string {
+	words := append(strings.Fields(s.Line.Text), "", "")
+	more := words[1]
+	if !s.Line.Client {
+		if more = words[0]; !strings.HasPrefix(more, "(") && more != "error" {
+			more = ""
+		}
+	}
+	return fmt.Sprint(s.Broker, s.Line.Client, s.Line.Command, more)
+}
+
+// all are the lines that are kept, and how many were left out between them.
+func (s *step) all() (said []Said) {
+	next := 0
+	for _, l := range append(s.kept, s.tail...) {
+		if l.n > next {
+			said = append(said, Said{Left: l.n - next})
+		}
+		said, next = append(said, l.Said), l.n+1
+	}
+	return said
 }
 
 func (t *transcript) next(step Text) {
@@ -38,13 +106,8 @@ func (t *transcript) hush(mute bool) {
 }
 
 func (t *transcript) flush() {
-	half := min(mostSaid/2, len(t.step))
-	t.said = append(t.said, t.step[:half]...)
-	if t.left > 0 {
-		t.said = append(t.said, Said{Left: t.left})
-	}
-	t.said = append(t.said, t.step[half:]...)
-	t.step, t.left = nil, 0
+	t.said = append(t.said, t.step.all()...)
+	t.step = step{}
 }
 
 func (t *transcript) add(id, kind string, ls []wire.Line) {
@@ -57,11 +120,7 @@ func (t *transcript) add(id, kind string, ls []wire.Line) {
 		if !l.Client && holds(l, id) {
 			t.ids++
 		}
-		t.step = append(t.step, Said{Broker: kind, Line: &l})
-		if len(t.step) > mostSaid {
-			t.step = append(t.step[:mostSaid/2], t.step[mostSaid/2+1:]...)
-			t.left++
-		}
+		t.step.add(Said{Broker: kind, Line: &l})
 	}
 }
 

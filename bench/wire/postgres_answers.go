@@ -150,7 +150,7 @@ func fault(c *cursor, kind string) string {
 
 var (
 	sqlSpace    = regexp.MustCompile(`\s+`)
-	sqlComment  = regexp.MustCompile(`^(\s*(--[^\n]*\n|/\*[^*]*\*/))*\s*`)
+	sqlComment  = regexp.MustCompile(`^(\s*(--[^\n]*(\n|$)|/\*[^*]*\*/))*\s*`)
 	sqlTable    = regexp.MustCompile(`(?i)\b(?:into|from|update|table(?: if (?:not )?exists)?|join|copy|listen|notify)\s+(?:only\s+)?([\w".]+)`)
 	sqlPassword = regexp.MustCompile(`(?i)(password\s*(?:=|:=)?\s*)(?:'(?:[^']|'')*'?|\$\$.*)`)
 )
