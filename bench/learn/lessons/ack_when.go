@@ -36,8 +36,10 @@ func ackWhen() learn.Lesson {
 				return sent
 			}
 			early, late := s.URL("redis-streams", "claim=1s"), s.URL("redis-streams", "claim=1s")
-			s.Open(early)
-			s.Open(late)
+			s.Quietly(func() {
+				s.Open(early)
+				s.Open(late)
+			})
 			s.Step("20 messages; a consumer acks each and then commits. It is killed with the fifth in hand.", "20 条消息，消费者先 ACK 再提交；处理第五条时被杀。")
 			before := die(early, "ack-early", fault.MidHandle)
 			s.Step("20 messages; a consumer commits each and then acks. It is killed with the fifth committed.", "20 条消息，消费者先提交再 ACK；第五条提交之后被杀。")

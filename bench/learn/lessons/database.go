@@ -20,14 +20,17 @@ type database struct {
 
 // openStore has the vouchers of these gates on sale in a new database.
 func openStore(s *learn.Stand, gs ...*gate) *database {
-	url := s.SQLURL()
-	st, err := store.Open(s.Context(), url)
-	s.Must(err)
-	s.After(st.Close)
-	for _, g := range gs {
-		s.Must(st.CreateVoucher(s.Context(), g.voucher))
-	}
-	return &database{st, s, url}
+	d := &database{stand: s, url: s.SQLURL()}
+	s.Quietly(func() { // the schema is long
+		st, err := store.Open(s.Context(), d.url)
+		s.Must(err)
+		s.After(st.Close)
+		d.Store = st
+		for _, g := range gs {
+			s.Must(st.CreateVoucher(s.Context(), g.voucher))
+		}
+	})
+	return d
 }
 
 // sql is a connection of the lesson's to the same database.

@@ -30,14 +30,13 @@ func effectOnce() learn.Lesson {
 		Needs: []learn.Need{{Kind: "redis"}, {Kind: "postgres"}},
 		Takes: 4 * time.Second,
 		Try: func(s *learn.Stand) {
-			s.Step("The service's database, with a voucher of 10 units.", "服务的数据库，上架 10 件。")
 			g := openGate(s, 10, nil)
 			st := openStore(s, g)
 			db := st.sql()
 
 			s.Step("A consumer commits one row for one message, and is killed before the ack. Another one takes over.", "消费者为一条消息提交了一行，在 ACK 之前被 kill -9；另一个接手。")
 			url := s.URL("redis-streams", "claim=1s")
-			s.Open(url)
+			s.Quietly(func() { s.Open(url) })
 			dies := s.Consume(url, node.Consume{CrashPoint: fault.BeforeAck, CrashAtNth: 1})
 			sent := s.Produce(url, node.Produce{Count: 1, Senders: 1, Batch: 1})
 			sent.Produced()
@@ -47,10 +46,14 @@ func effectOnce() learn.Lesson {
 			next.End()
 			s.Count("plain", 1+s.AccountOf(sent).EffectDuplicates, "effects of that message", "这条消息生效的次数")
 
-			q := s.Queue("redis-streams", "claim=1s")
-			c := s.Consumer(q)
+			var q queue.Queue
+			var c queue.Consumer
+			s.Quietly(func() {
+				q = s.Queue("redis-streams", "claim=1s")
+				c = s.Consumer(q)
+				exec(s, db, "CREATE TABLE effects (message text)")
+			})
 			redis := s.Redis()
-			exec(s, db, "CREATE TABLE effects (message text)")
 			s.Step("SETNX first, then the transaction, whose connection breaks. The message is given back and comes again.", "先 SETNX，再开事务，提交前数据库连接断开；消息退回后再次投递。")
 			s.Publish(q, 1)
 			deliveries := int64(0)

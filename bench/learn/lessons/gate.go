@@ -11,6 +11,7 @@ import (
 	gates "queuelab/app/admission" // admission is a topic here
 	"queuelab/app/sale"
 	"queuelab/bench/learn"
+	"queuelab/queue"
 )
 
 // gate is the service's gate on the lesson's Redis, behind the proxy, with one
@@ -27,7 +28,9 @@ func openGate(s *learn.Stand, units int64, change func(*sale.Voucher)) *gate {
 	u, err := url.Parse(s.Broker("redis").URL())
 	s.Must(err)
 	u.Host = s.Proxy("redis").Addr()
-	return openGateAt(s, u.String(), units, change)
+	var g *gate
+	s.Quietly(func() { g = openGateAt(s, u.String(), units, change) })
+	return g
 }
 
 // openGateAt is openGate by the URL of its Redis, such as that of a cluster.
@@ -52,6 +55,18 @@ func openGateAt(s *learn.Stand, redisURL string, units int64, change func(*sale.
 func deleteAfter(s *learn.Stand, keys ...string) {
 	unseen := s.RedisUnseen()
 	s.After(func() error { return unseen.Del(context.WithoutCancel(s.Context()), keys...).Err() })
+}
+
+// enqueues has the gate put each order into a stream, in the same script.
+func (g *gate) enqueues() (how *queue.ScriptEnqueue) {
+	s := g.stand
+	s.Quietly(func() {
+		var err error
+		how, err = s.Queue("redis-streams").(queue.ScriptEnqueuer).ScriptEnqueue(s.Context())
+		s.Must(err)
+		s.Must(g.EnqueueInto(s.Context(), how))
+	})
+	return how
 }
 
 // load opens the gate for the voucher, as the service does where it is not open.

@@ -31,7 +31,6 @@ func oversell() learn.Lesson {
 			const units, buyers = 10, 50
 			far := proxy.Rule{Delay: 5 * time.Millisecond} // a server in the next building
 
-			s.Step("Ten units go on sale: at the service's gate, and in its database.", "先把 10 件上架：服务的准入（Redis）和服务的数据库。")
 			g := openGate(s, units, nil)
 			st := openStore(s, g)
 

@@ -8,7 +8,6 @@ import (
 	"queuelab/app/sale"
 	"queuelab/bench/learn"
 	"queuelab/bench/proxy"
-	"queuelab/queue"
 )
 
 // takeAndQueue is right but for one thing: it cannot tell a second try from a
@@ -41,12 +40,8 @@ func retryTwice() learn.Lesson {
 			deleteAfter(s, left, orders)
 			unseen, network := s.RedisUnseen(), s.Proxy("redis")
 
-			s.Step("A voucher of 10 units goes on sale at the service's gate, which queues into a stream.", "先在服务的准入里上架 10 件，订单由脚本写进一个 Stream。")
-			q := s.Queue("redis-streams")
-			how, err := q.(queue.ScriptEnqueuer).ScriptEnqueue(s.Context())
-			s.Must(err)
 			g := openGate(s, 10, nil)
-			s.Must(g.EnqueueInto(s.Context(), how))
+			how := g.enqueues()
 
 			s.Step("A client of go-redis as it comes, but that it waits 300 ms. The answer to its script is held up for 3 s.", "go-redis 默认配置，只把读超时设为 300 毫秒；脚本的回复被网络拖住 3 秒。")
 			o, err := redis.ParseURL(s.Broker("redis").URL())

@@ -7,7 +7,6 @@ import (
 
 	"queuelab/app/sale"
 	"queuelab/bench/learn"
-	"queuelab/queue"
 )
 
 // takeThenQueue is the naive admission: it takes the unit, notes the buyer, and
@@ -45,12 +44,8 @@ func scriptRollback() learn.Lesson {
 			}
 			deleteAfter(s, stock, buyers, orders, after)
 
-			s.Step("A voucher of 5 units goes on sale at the service's gate, which queues into a stream.", "先在服务的准入里上架 5 件，订单由脚本写进一个 Stream。")
-			q := s.Queue("redis-streams")
-			how, err := q.(queue.ScriptEnqueuer).ScriptEnqueue(s.Context())
-			s.Must(err)
 			g := openGate(s, 5, nil)
-			s.Must(g.EnqueueInto(s.Context(), how))
+			how := g.enqueues()
 
 			s.Step("A naive script takes a unit, notes the buyer and queues the order, 200 times. Somebody looks all the while.", "一个天真的脚本：扣库存、记买家、写队列，执行 200 次；旁边一直有人在看。")
 			s.Do(unseen, "HSET", stock, "stock", 205, "sold", 0)

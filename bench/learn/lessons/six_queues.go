@@ -40,7 +40,7 @@ func sixQueues() learn.Lesson {
 				dies, sent   *learn.Process
 			}
 			var trials []trial
-			var all, kept []*learn.Process // producers; those whose queue keeps a message until the ack
+			var all []*learn.Process // producers
 			begin := func(place string) {
 				for _, name := range names {
 					t := trial{backend: name, url: s.URL(name, params[name])}
@@ -57,9 +57,6 @@ func sixQueues() learn.Lesson {
 						t.sent.Produced()
 					}
 					trials, all = append(trials, t), append(all, t.sent)
-					if name != "memory" && name != "redis-list" && name != "redis-pubsub" {
-						kept = append(kept, t.sent)
-					}
 				}
 			}
 			s.Step("Six queues, 20 messages each. The consumers are killed with the fifth message in hand, before its effect.", "六种队列各 20 条消息。消费者拿到第五条、还没落库时被 kill -9。")
@@ -69,14 +66,20 @@ func sixQueues() learn.Lesson {
 			for _, t := range trials {
 				t.dies.Struck()
 			}
-			s.Step("Another consumer takes over each queue, and handles all that comes.", "每个队列换一个消费者接手，把剩下的全部处理完。")
-			for _, t := range trials {
-				s.Consume(t.url, node.Consume{})
+			for i, name := range names {
+				s.Step("Another consumer takes over what "+name+" has left.", name+"：换一个消费者接手剩下的。")
+				var sent []*learn.Process
+				for _, t := range []trial{trials[i], trials[i+len(names)]} {
+					s.Consume(t.url, node.Consume{})
+					sent = append(sent, t.sent)
+				}
+				if name != "memory" && name != "redis-list" && name != "redis-pubsub" { // they keep it until the ack
+					s.Eventually(name+" to deliver all", 15*time.Second, func() bool {
+						return !slices.ContainsFunc(s.Accounts(sent...), func(a ledger.Report) bool { return a.Lost > 0 })
+					})
+				}
 			}
-			s.Eventually("the queues that keep messages to deliver all", 20*time.Second, func() bool {
-				return !slices.ContainsFunc(s.Accounts(kept...), func(a ledger.Report) bool { return a.Lost > 0 })
-			})
-			s.Settled(time.Second)
+			s.Settled(2 * time.Second)
 
 			lost, twice := map[string]int64{}, map[string]int64{}
 			for i, a := range s.Accounts(all...) {

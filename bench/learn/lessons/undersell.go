@@ -38,7 +38,6 @@ func undersell() learn.Lesson {
 			left, buyers, gone := s.Name("left"), s.Name("buyers"), s.Name("gone")
 			deleteAfter(s, left, buyers, gone)
 
-			s.Step("Vouchers go on sale: at the service's gate, and in its database.", "先上架：服务的准入（Redis）和服务的数据库。")
 			g, one, fifty := openGate(s, 10, nil), openGate(s, 1, nil), openGate(s, 50, nil)
 			st := openStore(s, fifty)
 
