@@ -19,6 +19,7 @@ import (
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
 	"queuelab/app/store"
+	"queuelab/app/store/storetest"
 	"queuelab/queue"
 )
 
@@ -51,7 +52,7 @@ func (b *backlog) Backlog(context.Context) (queue.Backlog, error) { return b.is,
 // lab has one voucher of 5 units: one sold, one failed, one in flight.
 func lab(t *testing.T) (*Reader, *gate, *backlog, *store.Store, sale.ID) {
 	t.Helper()
-	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
+	s, err := store.Open(t.Context(), storetest.SQLite(t, filepath.Join(t.TempDir(), "x.db")))
 	if err != nil {
 		t.Fatal(err)
 	}

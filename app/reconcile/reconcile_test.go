@@ -19,6 +19,7 @@ import (
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
 	"queuelab/app/store"
+	"queuelab/app/store/storetest"
 	"queuelab/bench/broker/brokertest"
 	"queuelab/queue"
 )
@@ -61,7 +62,7 @@ func (l *lab) Backlog(context.Context) (queue.Backlog, error) {
 
 func database(t *testing.T) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
+	s, err := store.Open(t.Context(), storetest.SQLite(t, filepath.Join(t.TempDir(), "x.db")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"queuelab/app/sale"
 	"queuelab/app/store"
+	"queuelab/app/store/storetest"
 	"queuelab/bench/broker/brokertest"
 )
 
@@ -67,7 +68,7 @@ func fresh(t *testing.T) string {
 
 // both runs a test on either database.
 func both(t *testing.T, test func(t *testing.T, rawURL string)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, "sqlite:"+filepath.Join(t.TempDir(), "a b%20c.db")) })
+	t.Run("sqlite", func(t *testing.T) { test(t, storetest.SQLite(t, filepath.Join(t.TempDir(), "a b%20c.db"))) })
 	t.Run("postgres", func(t *testing.T) { test(t, fresh(t)) })
 }
 

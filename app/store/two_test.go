@@ -14,13 +14,14 @@ import (
 
 	"queuelab/app/sale"
 	"queuelab/app/store"
+	"queuelab/app/store/storetest"
 )
 
 // bothTwo runs a test on two databases of either kind.
 func bothTwo(t *testing.T, test func(t *testing.T, orders, stock string)) {
 	t.Run("sqlite", func(t *testing.T) {
 		dir := t.TempDir()
-		test(t, "sqlite:"+filepath.Join(dir, "orders.db"), "sqlite:"+filepath.Join(dir, "stock.db"))
+		test(t, storetest.SQLite(t, filepath.Join(dir, "orders.db")), storetest.SQLite(t, filepath.Join(dir, "stock.db")))
 	})
 	t.Run("postgres", func(t *testing.T) { test(t, fresh(t), fresh(t)) })
 }

@@ -25,6 +25,7 @@ import (
 	"queuelab/app/reconcile"
 	"queuelab/app/sale"
 	"queuelab/app/store"
+	"queuelab/app/store/storetest"
 	"queuelab/backends/memory"
 	"queuelab/bench/broker/brokertest"
 	"queuelab/queue"
@@ -61,7 +62,7 @@ type lab struct {
 
 func newLab(t testing.TB, queueURL string, trust bool) *lab {
 	t.Helper()
-	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
+	s, err := store.Open(t.Context(), storetest.SQLite(t, filepath.Join(t.TempDir(), "x.db")))
 	if err != nil {
 		t.Fatal(err)
 	}

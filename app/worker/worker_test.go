@@ -19,6 +19,7 @@ import (
 	"queuelab/app/admission"
 	"queuelab/app/sale"
 	"queuelab/app/store"
+	"queuelab/app/store/storetest"
 	"queuelab/app/worker"
 	"queuelab/backends/memory"
 	"queuelab/queue"
@@ -107,7 +108,7 @@ func (d *decisions) count() int {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
+	s, err := store.Open(t.Context(), storetest.SQLite(t, filepath.Join(t.TempDir(), "x.db")))
 	if err != nil {
 		t.Fatal(err)
 	}
