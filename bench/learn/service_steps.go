@@ -20,7 +20,7 @@ func (v *Service) Beside(args ...string) *Service {
 func (v *Service) End() bool {
 	state, err := v.process.Terminate(v.s.ctx)
 	v.s.Must(err)
-	return state == "exit status 0"
+	return state == "exited"
 }
 
 // Offer creates a voucher on sale with fields of the API beside those that all
@@ -38,11 +38,13 @@ func (v *Service) Offer(stock int, fields map[string]any) (voucher string) {
 }
 
 // Balanced has seckill verify compare gate, queue and database: whether they agree,
-// and what it said.
+// and what it said. It is not in the transcript.
 func (v *Service) Balanced(args ...string) (bool, string) {
 	cmd := exec.CommandContext(v.s.ctx, v.argv[0], append([]string{"verify"}, args...)...)
 	cmd.Env = v.env
-	out, err := cmd.CombinedOutput()
+	var out []byte
+	var err error
+	v.s.Quietly(func() { out, err = cmd.CombinedOutput() })
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 3 {
 		return false, string(out)

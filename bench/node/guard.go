@@ -103,8 +103,8 @@ func (g *Guarded) Kill() error {
 	return nil
 }
 
-// Terminate asks the program to end, with SIGTERM, waits until it has, and returns
-// how it ended: "exit status 0" is in order.
+// Terminate asks the program to end, with SIGTERM, waits until it has, and tells
+// how it ended: "exited" is in order.
 func (g *Guarded) Terminate(ctx context.Context) (string, error) {
 	if err := syscall.Kill(g.pid, syscall.SIGTERM); err != nil {
 		return "", fmt.Errorf("ask the service to end: %w", err)
