@@ -3,5 +3,5 @@ package lessons
 import "queuelab/bench/learn"
 
 func orders() []learn.Lesson {
-	return []learn.Lesson{orderTimeout(), payOrClose(), stockBack()}
+	return []learn.Lesson{orderTimeout(), payOrClose(), stockBack(), drift()}
 }

@@ -3,5 +3,5 @@ package lessons
 import "queuelab/bench/learn"
 
 func running() []learn.Lesson {
-	return []learn.Lesson{graceful()}
+	return []learn.Lesson{async(), graceful()}
 }
