@@ -38,7 +38,7 @@ func retryTwice() learn.Lesson {
 		Try: func(s *learn.Stand) {
 			left, orders := s.Name("left"), s.Name("orders")
 			deleteAfter(s, left, orders)
-			unseen, network := s.RedisUnseen(), s.Proxy("redis")
+			network := s.Proxy("redis")
 
 			g := openGate(s, 10, nil)
 			how := g.enqueues()
@@ -51,6 +51,7 @@ func retryTwice() learn.Lesson {
 			s.After(plain.Close)
 			s.Count("retries", int64(plain.Options().MaxRetries), "retries that go-redis makes by default", "go-redis 默认的重试次数")
 			s.Do(plain, "SET", left, 10)
+			held := network.Counts().Held[proxy.ToClient]
 			network.Set(proxy.ToClient, proxy.Rule{Delay: 3 * time.Second})
 			type answer struct {
 				said any
@@ -61,7 +62,7 @@ func retryTwice() learn.Lesson {
 				said, err := s.Ask(plain, "EVAL", takeAndQueue, 2, left, orders, "buyer-"+s.ID)
 				answered <- answer{said, err}
 			}()
-			s.Eventually("the script to run", 5*time.Second, func() bool { return s.Int(unseen, "GET", left) < 10 })
+			s.Must(network.Await(s.Context(), func(c proxy.Counts) bool { return c.Held[proxy.ToClient] > held }))
 			network.Set(proxy.ToClient, proxy.Rule{})
 			got := <-answered
 			s.Count("told", count(got.err != nil || got.said != "ok"), "errors that the caller saw", "调用方看到的错误")
