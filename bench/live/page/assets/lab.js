@@ -251,7 +251,7 @@ class Page {
     else if (key === "End" && this.time) this.now();
     else if (key === "l") this.slides.on ? this.slides.close() : this.slides.begin();
     else if (key >= "1" && key <= "6" && this.lanes[key - 1]) { this.pick(key - 1); this.lanes[key - 1].e.focus(); }
-    else if (key === "m" && this.lanes[this.picked]) { const d = this.lanes[this.picked].q(".messages"); d.open = !d.open; d.firstElementChild.focus(); }
+    else if (key === "m" && this.lanes[this.picked]) { const d = this.lanes[this.picked].q(".messages"); d.open = !d.open; d.firstElementChild.focus(); this.refresh(); }
     else {
       const strike = [...this.strikes.values()].find((s) => s.key && s.key.toLowerCase() === key.toLowerCase());
       if (!strike || !this.lanes[this.picked] || this.replays) return;

@@ -42,6 +42,7 @@ export class Lane {
     this.tagged = null;
     this.listed = null;
     this.last = null;
+    this.heard = -Infinity;
   }
 
   // tags say what the queue promises, and where the lane stands.

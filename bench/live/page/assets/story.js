@@ -13,10 +13,10 @@ const sent = {
 // records that this page has.
 export function story(lane, id, { records, strikes }, told) {
   const m = lane.messages.get(id);
-  const steps = told ? told.steps.map((s) => ({ at: s.at, event: s.event, attempt: s.attempt, ...ends(s.event, s.process) }))
+  const on = (process) => process === 1000 ? "queue" : process === 1001 ? "database" : process;
+  const steps = told ? told.steps.map((s) => ({ at: s.at, event: s.event, attempt: s.attempt, ...(s.to === null || s.to === undefined ? ends(s.event, on(s.process)) : { from: on(s.process), to: on(s.to) }) }))
     : records.map(([at, event, process, , attempt]) => ({ at, event, attempt, ...ends(event, process) }));
   const first = steps[0]?.at ?? 0, met = new Set(["queue", "database", ...steps.flatMap((s) => [s.from, s.to])]);
-  const on = (process) => process === 1000 ? "queue" : process === 1001 ? "database" : process;
   const deaths = told ? (told.deaths ?? []).map((d) => ({ at: d.at, event: "death", on: on(d.process), text: d.text }))
     : strikes.filter((s) => s.state === "confirmed" && deadly.test(s.name)).map((s) => ({ at: s.at, event: "death", on: s.process ? on(s.process) : s.name.endsWith("database") ? "database" : "queue", text: strikeName(s.name) }));
   // What was done to processes that this message never met is beside its story.
