@@ -145,4 +145,6 @@ func drift() learn.Lesson {
 // told is a queue that says how much waits in it.
 type told struct{ ready int64 }
 
-func (t told) Backlog(context.Context) (queue.Backlog, error) { return queue.Backlog{Ready: t.ready}, nil }
+func (t told) Backlog(context.Context) (queue.Backlog, error) {
+	return queue.Backlog{Ready: t.ready}, nil
+}
