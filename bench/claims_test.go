@@ -14,13 +14,21 @@ import (
 	"queuelab/queue"
 )
 
-// claimsAsKept opens each setting and holds what is kept of it to what it says.
-func claimsAsKept(t *testing.T, lab *trial.Lab, settings []trial.Setting) map[string]queue.Capabilities {
+// asKept holds what is kept of a setting to what its open queue says.
+func asKept(t *testing.T, setting string, open queue.Capabilities) {
 	t.Helper()
 	kept, err := claims.All()
 	if err != nil {
 		t.Fatal(err)
 	}
+	if diff := cmp.Diff(kept[setting], open); diff != "" {
+		t.Errorf("%s: what is kept is not what the open queue says; run QUEUELAB_UPDATE=1 go test -run Claims ./bench (-kept +open)\n%s", setting, diff)
+	}
+}
+
+// opened is what the open queues of these settings say.
+func opened(t *testing.T, lab *trial.Lab, settings []trial.Setting) map[string]queue.Capabilities {
+	t.Helper()
 	open := map[string]queue.Capabilities{}
 	for _, s := range settings {
 		caps, err := lab.Capabilities(t.Context(), s)
@@ -28,18 +36,17 @@ func claimsAsKept(t *testing.T, lab *trial.Lab, settings []trial.Setting) map[st
 			t.Fatal(err)
 		}
 		open[s.String()] = caps
-		if diff := cmp.Diff(kept[s.String()], caps); diff != "" && os.Getenv("QUEUELAB_UPDATE") == "" {
-			t.Errorf("%s: what is kept is not what the open queue says; run QUEUELAB_UPDATE=1 go test -run Claims ./bench (-kept +open)\n%s", s, diff)
-		}
 	}
 	return open
 }
 
-// onBrokersOf are the settings that the brokers of others serve too, so that no
-// broker is started for them.
-func onBrokersOf(others []trial.Setting) []trial.Setting {
+// besideCore are the settings that the brokers of the core settings serve too, so
+// that no broker is started for them.
+func besideCore() []trial.Setting {
+	core := trial.CoreSettings()
 	return slices.DeleteFunc(trial.Settings(), func(s trial.Setting) bool {
-		return !slices.ContainsFunc(others, func(o trial.Setting) bool { return o.Broker == s.Broker && o.Conf == s.Conf })
+		served := slices.ContainsFunc(core, func(c trial.Setting) bool { return c.Broker == s.Broker && c.Conf == s.Conf })
+		return !served || slices.ContainsFunc(core, func(c trial.Setting) bool { return c.String() == s.String() })
 	})
 }
 
@@ -63,8 +70,11 @@ func TestClaimsAreWhatTheOpenQueuesSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lab.Close()
-	open := claimsAsKept(t, lab, all)
+	open := opened(t, lab, all)
 	if !update {
+		for name, caps := range open {
+			asKept(t, name, caps)
+		}
 		return
 	}
 	data, err := claims.Encode(open, names)

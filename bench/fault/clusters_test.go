@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"queuelab/backends"
 	"queuelab/bench/broker"
 	"queuelab/bench/broker/brokertest"
+	"queuelab/bench/choose/claims"
 	"queuelab/queue"
 )
 
@@ -84,6 +87,13 @@ func newLive(t *testing.T, b *broker.Broker, s clusterSetting, moment float64) *
 	}
 	t.Cleanup(func() { q.Close() })
 	l.target.Caps = q.Capabilities()
+	kept, err := claims.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(kept[s.name], l.target.Caps); diff != "" {
+		t.Errorf("%s: what is kept is not what the open queue says (-kept +open)\n%s", s.name, diff)
+	}
 	return l
 }
 
