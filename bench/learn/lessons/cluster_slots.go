@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"queuelab/app/sale"
 	"queuelab/bench/learn"
 )
 
@@ -38,11 +39,7 @@ func clusterSlots() learn.Lesson {
 				info = s.RedisUnseen().ClusterInfo(s.Context()).Val()
 				return strings.Contains(info, "cluster_state:ok")
 			})
-			nodes := int64(0)
-			if strings.Contains(info, "cluster_size:1\r\n") {
-				nodes = 1
-			}
-			s.Count("nodes", nodes, "nodes that have slots", "拥有槽的节点")
+			s.Count("nodes", count(strings.Contains(info, "cluster_size:1\r\n")), "nodes that have slots", "拥有槽的节点")
 
 			// runs reports whether a script runs. One that does not name its keys may
 			// be given none.
@@ -74,7 +71,7 @@ func clusterSlots() learn.Lesson {
 			s.Step("The lab's gate as the client of a cluster. All keys of its voucher are in one slot.", "本项目的闸门以集群客户端连接，券的所有 key 都在一个槽里。")
 			g := openGateAt(s, "redis+cluster://"+redis.Options().Addr, 10, nil)
 			_, v := g.click(g.buyer(1))
-			s.Count("gate", admitted(v), "buyers admitted by the gate", "闸门放行的买家")
+			s.Count("gate", count(v == sale.Admitted), "buyers admitted by the gate", "闸门放行的买家")
 			slots := map[int64]bool{}
 			for _, of := range []string{"sale", "buyers", "marks", "due", "keys"} {
 				slots[s.Int(redis, "CLUSTER", "KEYSLOT", g.key(of))] = true
@@ -87,8 +84,8 @@ func clusterSlots() learn.Lesson {
 			ZH: "脚本要能跟着槽一起迁移，所以 Redis 要求它的所有 key 哈希到同一个槽，否则报 CROSSSLOT，哪怕 {nodes} 个节点拥有全部槽。只有花括号里的部分参与哈希，key 里带同一个 tag 就落在一起，闸门的五个 key 就在 {gate-slots} 个槽里。脚本内部拼出来的 key 默认不检查，除非以 #!lua 开头：这次在唯一的节点上跑通了，加上那一行就被拒绝。",
 		},
 		Say: learn.Text{
-			EN: "All keys of a script, and of a transaction, must be in one slot: put the same hash tag into each, such as seckill:{42}:stock and seckill:{42}:buyers, and pass every one of them in KEYS. Test it with one cluster-enabled node and a #!lua line, since a plain Redis accepts everything. One voucher then lives on one node, so a hot one must be split into buckets with tags of their own.",
-			ZH: "脚本和事务里的 key 必须在同一个槽：都带上同样的 hash tag，如 seckill:{42}:stock、seckill:{42}:buyers，并且全部通过 KEYS 传入。用一个开了 cluster 的节点加 #!lua 就能测出来，单机 Redis 什么都放行。这样一张券只落在一个节点上，热点券要拆成多个桶，各用各的 tag。",
+			EN: "All keys of a script, and of a transaction, must be in one slot: put the same hash tag into each, such as seckill:{V42}:stock and seckill:{V42}:buyers, and pass every one of them in KEYS. Test it with one cluster-enabled node and a #!lua line, since a plain Redis accepts everything. One voucher then lives on one node, so a hot one must be split into buckets with tags of their own.",
+			ZH: "脚本和事务里的 key 必须在同一个槽：都带上同样的 hash tag，如 seckill:{V42}:stock、seckill:{V42}:buyers，并且全部通过 KEYS 传入。用一个开了 cluster 的节点加 #!lua 就能测出来，单机 Redis 什么都放行。这样一张券只落在一个节点上，热点券要拆成多个桶，各用各的 tag。",
 		},
 		Further: []learn.Link{{Text: learn.Text{EN: "Hash tags", ZH: "Hash tag"}, URL: "https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags"}},
 	}

@@ -26,7 +26,7 @@ func memoryDies() learn.Lesson {
 		},
 		Right: 2,
 		Needs: []learn.Need{{Kind: "redis"}},
-		Takes: 2 * time.Second,
+		Takes: 4 * time.Second,
 		Try: func(s *learn.Stand) {
 			// The service accepts the orders and is killed before anybody handles
 			// one. Its successor opens the same queue and handles what is there.
@@ -35,7 +35,7 @@ func memoryDies() learn.Lesson {
 				service.Produced()
 				service.Die()
 				next := s.Consume(queueURL, node.Consume{})
-				s.Settled(300 * time.Millisecond)
+				s.Settled(time.Second)
 				next.End()
 				return service.Tally(ledger.Accepted), next.Tally(ledger.Effect)
 			}

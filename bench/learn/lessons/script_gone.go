@@ -45,7 +45,7 @@ func scriptGone() learn.Lesson {
 			s.Count("evalsha-before", call(), "EVALSHA works before", "重启前 EVALSHA 成功")
 			g := openGate(s, 10, nil)
 			_, v := g.click(g.buyer(1))
-			s.Count("gate-before", admitted(v), "buyers admitted by the gate before", "重启前闸门放行的买家")
+			s.Count("gate-before", count(v == sale.Admitted), "buyers admitted by the gate before", "重启前闸门放行的买家")
 
 			s.Step("Redis is killed and started again on its append-only file.", "杀掉 Redis，用 AOF 文件重新启动。")
 			b := s.Broker("redis")
@@ -68,7 +68,7 @@ func scriptGone() learn.Lesson {
 				_, v, err = g.ask(g.buyer(2)) // the first one meets the dead connection
 				return err == nil
 			})
-			s.Count("gate-after", admitted(v), "buyers admitted by the gate after", "重启后闸门放行的买家")
+			s.Count("gate-after", count(v == sale.Admitted), "buyers admitted by the gate after", "重启后闸门放行的买家")
 			s.Count("gate-left", g.left(), "units left at the gate", "闸门剩余库存")
 		},
 		Expect: learn.Conditions{
@@ -84,11 +84,4 @@ func scriptGone() learn.Lesson {
 		},
 		Further: []learn.Link{{Text: learn.Text{EN: "EVALSHA", ZH: "EVALSHA"}, URL: "https://redis.io/docs/latest/commands/evalsha/"}},
 	}
-}
-
-func admitted(v sale.Verdict) int64 {
-	if v == sale.Admitted {
-		return 1
-	}
-	return 0
 }
