@@ -15,6 +15,14 @@ func (v *Service) Beside(args ...string) *Service {
 	return v.s.instance(v.argv[0], v.env, v.token, v.DB, args)
 }
 
+// Unseen is a client of buyers who are not in the transcript, since there are too
+// many of them.
+func (v *Service) Unseen() *shop.Client {
+	c := shop.New("http://"+v.argv[2], v.token, 64)
+	v.s.After(func() error { c.Close(); return nil })
+	return c
+}
+
 // End asks it to stop with SIGTERM, as a deployment does, waits until it has, and
 // reports whether it ended in order.
 func (v *Service) End() bool {

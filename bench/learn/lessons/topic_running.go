@@ -3,5 +3,7 @@ package lessons
 import "queuelab/bench/learn"
 
 func running() []learn.Lesson {
-	return []learn.Lesson{async(), graceful()}
+	return []learn.Lesson{
+		buckets(), soldOutMark(), async(), graceful(), busyNotSold(),
+	}
 }
