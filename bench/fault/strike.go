@@ -60,6 +60,9 @@ type Stage interface {
 type Victim interface {
 	// String names it, with its process id.
 	String() string
+	// Hand says what it holds, as in "which held 2 messages"; "" where it never
+	// holds any.
+	Hand() string
 	// Signal is as Node.Signal.
 	Signal(s os.Signal) error
 	// Slow makes its handler slower, or as it was.
@@ -152,7 +155,10 @@ func signal(at Part, sig syscall.Signal, say string) func(context.Context, Stage
 		if err != nil {
 			return "", err
 		}
-		said := fmt.Sprintf(say, v) // before it is dead and holds nothing any more
+		said := fmt.Sprintf(say, v)
+		if hand := v.Hand(); hand != "" && sig != syscall.SIGCONT { // asked while it can hold something
+			said += ", " + hand
+		}
 		return said, v.Signal(sig)
 	}
 }

@@ -35,12 +35,14 @@ func TestOnlyWhoHasTheTokenComesIn(t *testing.T) {
 		{"a form cannot set the header", "POST", "/api/shows", []string{Header, ""}, true, http.StatusForbidden, "no_header"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			some := *l
-			if !c.with {
-				some.client = &http.Client{}
-				defer some.client.CloseIdleConnections()
+			some := *l // with the cookie for every name, or for none
+			some.client = &http.Client{}
+			defer some.client.CloseIdleConnections()
+			header := c.header
+			if c.with {
+				header = append(header, "Cookie", "queuelab-"+port+"="+tokenOf(t, l.URL))
 			}
-			status, v := some.ask(t, c.method, c.path, nil, c.header...)
+			status, v := some.ask(t, c.method, c.path, nil, header...)
 			if code, _ := v["code"].(string); status != c.status || code != c.code {
 				t.Errorf("got %d %v, want %d %s", status, v, c.status, c.code)
 			}

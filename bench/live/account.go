@@ -17,6 +17,7 @@ type account struct {
 	suspects map[ledger.ID]*message // of those: lost, unless the database has an effect of them
 	lost     map[ledger.ID]string   // and where
 
+	order                     *overtaken
 	delivered, effects, acked int64
 	lastDelivery              int64
 	dirty                     bool
@@ -35,6 +36,7 @@ func newAccount(l *lane, copies int) *account {
 	in := ledger.Input{CountEffects: true, Confirm: l.caps.Confirm, KeyOf: l.keyOf, Copies: copies}
 	return &account{
 		tally: ledger.NewTally(in), lane: l, messages: map[ledger.ID]*message{}, open: map[ledger.ID]*message{}, lost: map[ledger.ID]string{}, suspects: map[ledger.ID]*message{},
+		order: newOvertaken(l.keyOf),
 	}
 }
 
@@ -46,6 +48,7 @@ func (a *account) add(r ledger.Record) (found bool) {
 		return false
 	}
 	a.dirty = true
+	a.order.add(r)
 	id := r.ID()
 	m := a.messages[id]
 	if m == nil {
@@ -212,7 +215,7 @@ func (a *account) counts() *counts {
 }
 
 func (a *account) countsOf(r ledger.Report) *counts {
-	c := &counts{Counts: r.Counts, Delivered: a.delivered, Effects: a.effects, Acked: a.acked, Unheard: r.Unheard}
+	c := &counts{Counts: r.Counts, Delivered: a.delivered, Effects: a.effects, Acked: a.acked, Unheard: r.Unheard, Overtaken: a.order.n}
 	if a.tally.Input.Copies > 1 {
 		c.Missed = &r.Missed
 	}

@@ -89,7 +89,8 @@ type counts struct {
 	Effects              int64  `json:"effects"`
 	Acked                int64  `json:"acked"`
 	Unheard              int64  `json:"unheard"`
-	Missed               *int64 `json:"missed"` // nil where each message has one consumer
+	Overtaken            int64  `json:"overtaken"` // effects after that of a later message of the key
+	Missed               *int64 `json:"missed"`    // nil where each message has one consumer
 	Waiting              *int64 `json:"waiting"`
 	Orders               *int64 `json:"orders"`
 	OrdersWithoutMessage *int64 `json:"ordersWithoutMessage"`

@@ -57,21 +57,22 @@ func (p *process) name() string {
 }
 
 // String implements fault.Victim.
-func (p *process) String() string {
+func (p *process) String() string { return fmt.Sprintf("%s (pid %d)", p.name(), p.child.PID()) }
+
+// Hand implements fault.Victim.
+func (p *process) Hand() string {
 	p.lane.mu.Lock()
 	held := len(p.holds)
 	p.lane.mu.Unlock()
-	text := fmt.Sprintf("%s (pid %d)", p.name(), p.child.PID())
 	switch {
 	case p.role == roleProducer:
+		return ""
 	case held == 0:
-		text += ", which held nothing"
+		return "which held nothing"
 	case held == 1:
-		text += ", which held 1 message"
-	default:
-		text += fmt.Sprintf(", which held %d messages", held)
+		return "which held 1 message"
 	}
-	return text
+	return fmt.Sprintf("which held %d messages", held)
 }
 
 // Signal implements fault.Victim.

@@ -155,6 +155,16 @@ func (s *show) run() {
 	s.history.close()
 }
 
+// playing is how long the lanes have run.
+func (s *show) playing() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at.IsZero() {
+		return 0
+	}
+	return time.Since(s.at)
+}
+
 func (s *show) setState(state string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,7 +286,7 @@ func (s *show) play() {
 		switch {
 		case idle >= 10: // for a second: what is under way between two looks is not finished
 			s.end(whyDrained, false)
-		case time.Since(s.at) > 2*maxSeconds*time.Second, s.history.full():
+		case s.playing() > 2*maxSeconds*time.Second, s.history.full():
 			s.end(whyLimit, false)
 		case s.history.unwatched() > s.server.options.Abandon:
 			s.end(whyAbandoned, false)
