@@ -4,6 +4,6 @@ import "queuelab/bench/learn"
 
 func running() []learn.Lesson {
 	return []learn.Lesson{
-		buckets(), soldOutMark(), async(), graceful(), busyNotSold(),
+		buckets(), soldOutMark(), longPoll(), async(), graceful(), busyNotSold(),
 	}
 }
