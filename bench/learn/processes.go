@@ -3,6 +3,7 @@ package learn
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,17 +93,19 @@ func (s *Stand) Records() []ledger.Record {
 	return rs
 }
 
-// Tally is how many messages the process has recorded that of so far, each counted
-// once.
-func (p *Process) Tally(what ledger.Event) int64 {
+// Which are the messages of which the process has recorded that so far.
+func (p *Process) Which(what ledger.Event) []ledger.ID {
 	of := map[ledger.ID]bool{}
 	for _, r := range p.s.Records() {
 		if r.Process == p.number && r.Event == what {
 			of[r.ID()] = true
 		}
 	}
-	return int64(len(of))
+	return slices.Collect(maps.Keys(of))
 }
+
+// Tally is how many they are.
+func (p *Process) Tally(what ledger.Event) int64 { return int64(len(p.Which(what))) }
 
 // Account is the ledger's verdict over them. What still lies in the queue counts
 // as lost: drain it first.

@@ -1,13 +1,13 @@
 package lessons
 
 import (
-	"slices"
 	"time"
 
 	"queuelab/bench/fault"
 	"queuelab/bench/learn"
 	"queuelab/bench/ledger"
 	"queuelab/bench/node"
+	"queuelab/queue"
 )
 
 func sixQueues() learn.Lesson {
@@ -34,57 +34,23 @@ func sixQueues() learn.Lesson {
 		Needs: []learn.Need{{Kind: "redis"}, {Kind: "rabbitmq"}, {Kind: "kafka"}},
 		Takes: 15 * time.Second,
 		Try: func(s *learn.Stand) {
-			const messages = 20
-			type trial struct {
-				backend, url string
-				dies, sent   *learn.Process
-			}
-			var trials []trial
-			var all []*learn.Process // producers
-			begin := func(place string) {
-				for _, name := range names {
-					t := trial{backend: name, url: s.URL(name, params[name])}
-					dies := node.Consume{CrashPoint: place, CrashAtNth: 5}
-					send := node.Produce{Count: messages, Senders: 1, Batch: 1}
-					if name == "memory" { // producer, queue and consumer are one process
-						dies.HandleDelay = 50 * time.Millisecond
-						t.dies = s.Both(t.url, send, dies)
-						t.sent = t.dies
-					} else {
-						s.Open(t.url)
-						t.dies = s.Consume(t.url, dies)
-						t.sent = s.Produce(t.url, send)
-						t.sent.Produced()
-					}
-					trials, all = append(trials, t), append(all, t.sent)
-				}
-			}
+			var trials []*killed
 			s.Step("Six queues, 20 messages each. The consumers are killed with the fifth message in hand, before its effect.", "六种队列各 20 条消息。消费者拿到第五条、还没落库时被 kill -9。")
-			begin(fault.MidHandle)
-			s.Step("The same once more. Now they are killed after the effect, before the ack.", "再来一遍，这次在第五条落库之后、确认之前被杀。")
-			begin(fault.BeforeAck)
-			for _, t := range trials {
-				t.dies.Struck()
+			for _, name := range names {
+				trials = append(trials, killAt(s, fault.MidHandle, name, params[name]))
 			}
+			s.Step("The same once more. Now they are killed after the effect, before the ack.", "再来一遍，这次在第五条落库之后、确认之前被杀。")
+			for _, name := range names {
+				trials = append(trials, killAt(s, fault.BeforeAck, name, params[name]))
+			}
+			lost, twice := map[string]int64{}, map[string]int64{}
 			for i, name := range names {
 				s.Step("Another consumer takes over what "+name+" has left.", name+"：换一个消费者接手剩下的。")
-				var sent []*learn.Process
-				for _, t := range []trial{trials[i], trials[i+len(names)]} {
-					s.Consume(t.url, node.Consume{})
-					sent = append(sent, t.sent)
+				for _, k := range []*killed{trials[i], trials[i+len(names)]} {
+					l, t := k.takeOver(s)
+					lost[name] += l
+					twice[name] += t
 				}
-				if name != "memory" && name != "redis-list" && name != "redis-pubsub" { // they keep it until the ack
-					s.Eventually(name+" to deliver all", 15*time.Second, func() bool {
-						return !slices.ContainsFunc(s.Accounts(sent...), func(a ledger.Report) bool { return a.Lost > 0 })
-					})
-				}
-			}
-			s.Settled(2 * time.Second)
-
-			lost, twice := map[string]int64{}, map[string]int64{}
-			for i, a := range s.Accounts(all...) {
-				lost[trials[i].backend] += a.Lost
-				twice[trials[i].backend] += a.EffectDuplicates
 			}
 			var losing, repeating, clean int64
 			for _, name := range names {
@@ -116,4 +82,63 @@ func sixQueues() learn.Lesson {
 		l.Further = append(l.Further, learn.Link{Cell: name + " consumer-kill-before-ack"})
 	}
 	return l
+}
+
+// killed is a queue with 20 messages whose consumer killed itself with the fifth.
+type killed struct {
+	q    queue.Queue // nil: it lived in that consumer's process
+	dies *learn.Process
+	sent []queue.Message
+}
+
+func killAt(s *learn.Stand, place, backend, params string) *killed {
+	const messages = 20
+	url := s.URL(backend, params)
+	dies := node.Consume{CrashPoint: place, CrashAtNth: 5}
+	if backend == "memory" { // producer, queue and consumer are one process
+		dies.HandleDelay = 50 * time.Millisecond // so that all are published by then
+		k := &killed{dies: s.Both(url, node.Produce{Count: messages, Senders: 1, Batch: 1}, dies), sent: make([]queue.Message, messages)}
+		k.dies.Struck()
+		return k
+	}
+	k := &killed{q: s.Open(url), dies: s.Consume(url, dies)}
+	p := s.Publisher(k.q)
+	for i := range messages {
+		id := ledger.ID{Trial: 18, Seq: uint64(i)} // as the process' ledger writes them
+		k.sent = append(k.sent, queue.Message{ID: ledger.FormatID(id), Body: []byte(s.ID)})
+		s.Must(p.Publish(s.Context(), k.sent[i]))
+	}
+	k.dies.Struck()
+	return k
+}
+
+// takeOver takes and acks what the queue still delivers, and tells how many of the
+// messages had no effect, and how many would have had a second one.
+func (k *killed) takeOver(s *learn.Stand) (lost, twice int64) {
+	done := map[string]bool{}
+	for _, id := range k.dies.Which(ledger.Effect) {
+		done[ledger.FormatID(id)] = true
+	}
+	if k.q != nil {
+		c := s.Consumer(k.q)
+		keeps := k.q.Capabilities().Guarantee == queue.AtLeastOnce
+		for {
+			wait := 300 * time.Millisecond
+			switch {
+			case keeps && len(done) < len(k.sent): // for the lease of the dead, and for a rebalance
+				wait = 10 * time.Second
+			case keeps: // for what would come twice
+				wait = 700 * time.Millisecond
+			}
+			ds := s.TakeFor(c, 1, wait)
+			if len(ds) == 0 {
+				break
+			}
+			s.Must(c.Ack(s.Context(), ds...))
+			twice += count(done[ds[0].ID])
+			done[ds[0].ID] = true
+		}
+		s.Must(c.Close())
+	}
+	return int64(len(k.sent) - len(done)), twice
 }
