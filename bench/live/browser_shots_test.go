@@ -47,14 +47,14 @@ func TestPicturesForPeople(t *testing.T) {
 		t.Run(one.name, func(t *testing.T) {
 			until(ctx, t, "the form is there", `document.querySelector("#scenarios input") !== null`)
 			ask[any](ctx, t, fmt.Sprintf(`document.querySelector('[name="scenario"][value="%s"]').click()`, one.scenario))
-			ask[any](ctx, t, fmt.Sprintf(`for (const s of document.querySelectorAll('[name="setting"]')) if (s.checked !== %q.split(",").includes(s.value)) s.click()`, one.settings))
+			ask[any](ctx, t, fmt.Sprintf(`for (const on of [false, true]) for (const s of document.querySelectorAll('[name="setting"]')) if (on !== s.checked && on === %q.split(",").includes(s.value)) s.click()`, one.settings))
 			ask[any](ctx, t, fmt.Sprintf(`document.getElementById("speed").value = %d; document.getElementById("start").click()`, map[bool]int{true: 4, false: 2}[one.name == "race"]))
+			until(ctx, t, "it begins", `/start|Live/.test(document.getElementById("where").textContent) && !/[1-9]/.test(document.querySelector('.lane [data-count="effects"] td')?.textContent ?? "0")`)
 			lanes := strings.Count(one.settings, ",") + 1
-			for range 4 { // brokers take their time
-				if ask[bool](ctx, t, fmt.Sprintf(`document.querySelectorAll(".lane").length === %d && [...document.querySelectorAll('.lane [data-count="effects"] td')].every(e => Number(e.textContent) > 8)`, lanes)) {
+			for range 3 { // brokers take their time
+				if soon(ctx, t, fmt.Sprintf(`document.querySelectorAll(".lane").length === %d && [...document.querySelectorAll('.lane [data-count="effects"] td')].every(e => Number(e.textContent) > 8)`, lanes)) {
 					break
 				}
-				soon(ctx, t, fmt.Sprintf(`[...document.querySelectorAll('.lane [data-count="effects"] td')].length === %d && [...document.querySelectorAll('.lane [data-count="effects"] td')].every(e => Number(e.textContent) > 8)`, lanes))
 			}
 			ask[any](ctx, t, fmt.Sprintf(`document.querySelectorAll('[data-strike="%s"]').forEach(b => b.click())`, one.strike))
 			soon(ctx, t, `[...document.querySelectorAll(".lane .deed")].every(e => /kill/.test(e.textContent))`)

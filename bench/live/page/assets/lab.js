@@ -147,7 +147,8 @@ class Page {
   models() { return this.time?.lanes ?? []; }
   running() { return !this.replays && this.show && !this.over; }
   start() { return this.setup?.go(this.setup.chosen()); }
-  async strikeAll(name) { for (const lane of this.lanes) await lane.press(name); }
+  strikeAll(name) { return Promise.all(this.lanes.map((lane) => lane.press(name))); }
+  press(n, name) { return $("together").checked && this.lanes.length > 1 ? this.strikeAll(name) : this.lanes[n].press(name); }
   resized() { this.force = true; }
   refresh() { if (this.time) this.texts(performance.now()); }
 
@@ -255,7 +256,7 @@ class Page {
     else {
       const strike = [...this.strikes.values()].find((s) => s.key && s.key.toLowerCase() === key.toLowerCase());
       if (!strike || !this.lanes[this.picked] || this.replays) return;
-      this.lanes[this.picked].press(strike.name);
+      this.press(this.picked, strike.name);
     }
     e.preventDefault();
   }
@@ -319,6 +320,7 @@ class Page {
     set($("pause"), t(this.paused ? (atEnd ? "replay" : "resume") : "pause"));
     $("live").disabled = this.following && !this.paused;
     $("stop").hidden = this.replays || this.over;
+    $("together").parentElement.hidden = this.replays || this.over || this.lanes.length < 2;
     $("tempo").parentElement.hidden = this.replays || this.over || this.show.state === "ending";
     $("stop").disabled = this.show.state === "ending";
     $("again").hidden = this.replays || !this.over;

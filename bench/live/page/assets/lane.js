@@ -68,7 +68,7 @@ export class Lane {
     room.replaceChildren();
     if (this.desk.replays) return;
     for (const s of lane?.available ?? this.info.strikes ?? []) {
-      const about = this.desk.strikes.get(s.name), b = button("strike", strikeName(s.name), () => this.press(s.name));
+      const about = this.desk.strikes.get(s.name), b = button("strike", strikeName(s.name), () => this.desk.press(this.n, s.name));
       b.dataset.strike = s.name;
       b.title = about?.summary ?? "";
       if (about && !about.heals) b.setAttribute("aria-pressed", "false");

@@ -120,12 +120,12 @@ const rabbitmq = {
     line(g, [[ex, ey], [r.x - 2, r.cy]], { stroke: c.muted, width: 1.6, arrow: true });
     if (s.key) write(g, s.key, (ex + 20 + r.x) / 2, ey - 9, { size: 10.5, colour: c.muted, align: "center", room: r.x - ex - 26 });
     g.beginPath();
-    for (let i = 0; i < 6; i++) g.lineTo(ex + 23 * Math.cos(i * Math.PI / 3), ey + 23 * Math.sin(i * Math.PI / 3));
+    for (let i = 0; i < 6; i++) g.lineTo(ex + 27 * Math.cos(i * Math.PI / 3), ey + 25 * Math.sin(i * Math.PI / 3));
     g.closePath();
     g.fillStyle = c.card; g.fill();
     g.strokeStyle = c.publish; g.lineWidth = 2; g.stroke();
-    write(g, s.type ?? "?", ex, ey, { size: 10.5, weight: 650, colour: c.ink, align: "center", room: 40 });
-    write(g, t("exchange"), ex, ey + 33, { size: 11, colour: c.muted, align: "center" });
+    write(g, s.type ?? "?", ex, ey, { size: 10.5, weight: 650, colour: c.ink, align: "center", room: 48 });
+    write(g, t("exchange"), ex, ey + 35, { size: 11, colour: c.muted, align: "center" });
     pipe(g, c, r, s.ready);
     caption(g, c, r, s.queue ?? t("queue"), amount("ready", s.ready));
     const u = { ...r, y: r.y + 42, cy: r.cy + 42, h: 22 };

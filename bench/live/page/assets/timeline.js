@@ -4,6 +4,13 @@ import { newLane, record, lose, find, doubt, count } from "model";
 
 const tooMany = 240000; // items; a show that goes on for hours keeps every record, and fewer looks
 
+// named is what a structure is called: a broker that does not answer keeps its
+// names, and no number.
+function named(structure) {
+  const { key, channel, group, exchange, type, queue, topic } = structure ?? {};
+  return { key, channel, group, exchange, type, queue, topic };
+}
+
 export class Timeline {
   constructor(infos) {
     this.infos = infos;
@@ -86,7 +93,7 @@ export class Timeline {
       return;
     }
     if (value.counts) lane.counts = value.counts;
-    if ("structure" in value) lane.structure = value.structure;
+    if ("structure" in value) lane.structure = value.structure?.down ? { ...named(lane.structure), ...value.structure } : value.structure;
     if (value.processes) lane.processes = value.processes;
     for (const s of value.strikes ?? []) lane.strikes.push(s);
     for (const [id, place] of value.lost ?? []) tell(lose(lane, id, place));

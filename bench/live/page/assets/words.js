@@ -13,7 +13,7 @@ export const words = {
   where_starting: ["Brokers start", "Broker 启动中"], where_running: ["Live", "实时"], where_ending: ["Ending: the queue is read out", "正在结束：读完队列"], where_ended: ["Ended: the ledger has the last word", "已结束：以账本为准"], where_paused: ["Paused: the run goes on and is kept", "已暂停：运行继续并被记录"],
   lane_starting: ["starting", "启动中"], lane_running: ["running", "运行中"], lane_draining: ["being read out", "读完中"], lane_ended: ["ended", "已结束"], lane_failed: ["failed", "失败"],
   l_message: ["a message", "消息"], l_done: ["its effect is committed", "效果已提交"], l_twice: ["delivered again", "再次投递"], l_lost: ["lost, where it was lost", "丢失（在丢失处）"], l_doubt: ["nobody knows (yet)", "（暂时）无人知道"],
-  sideBySide: ["Side by side", "并排比较"], count: ["Count", "计数"],
+  together: ["Faults strike every lane", "故障作用于每一路"], sideBySide: ["Side by side", "并排比较"], count: ["Count", "计数"],
 
   buyers: ["buyers", "买家"], buyersN: ["buyers {0}", "买家 {0}"], sentN: ["{0} sent", "已发 {0}"], broker: ["broker", "Broker"], inTheProcess: ["in the process", "进程之内"], queue: ["queue", "队列"], consumerN: ["consumer {0}", "消费者 {0}"], consumerShort: ["c{0}", "消{0}"], bothN: ["buyers and consumer {0}", "买家兼消费者 {0}"], processN: ["process {0}", "进程 {0}"],
   database: ["database", "数据库"], effects: ["effects", "效果"], twiceN: ["{0} twice", "重复 {0}"], holds: ["holds {0}", "持有 {0}"], lostN: ["{0} lost", "丢失 {0}"], deadLetters: ["dead letters: {0}", "死信 {0}"],
