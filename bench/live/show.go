@@ -249,6 +249,13 @@ func (s *show) effects() (w *warm, url string) {
 	return s.database, s.databaseURL
 }
 
+// noDatabase is why effects go to a file.
+func (s *show) noDatabase() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.databaseWhy
+}
+
 func (s *show) databaseKind() string {
 	if w, _ := s.effects(); w == nil {
 		return "sqlite"

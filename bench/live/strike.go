@@ -47,7 +47,7 @@ func (l *lane) why(s fault.Strike) string {
 	case s.Missing != nil && s.Missing() != "":
 		return s.Missing()
 	case s.At == fault.AtDatabase && db == nil:
-		return "effects are committed to a file here, there is no database to strike: " + l.show.databaseWhy
+		return "effects are committed to a file here, there is no database to strike: " + l.show.noDatabase()
 	case s.At == fault.AtBroker && l.warm != nil && l.ours() == nil:
 		return "this broker was given by URL: it is not ours to strike"
 	case s.Name == "cut-power" && (l.warm == nil || !l.warm.storage):
