@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"queuelab/bench/learn"
@@ -41,17 +42,12 @@ type seckillFlag struct {
 }
 
 func (f seckillFlag) find(e *env) (find func() (string, error), cleanup func()) {
-	var path string
 	done := func() {}
-	var err error
-	found := false
-	find = func() (string, error) { // asked by one lane of lessons at a time
-		if !found {
-			found = true
-			path, done, err = session{seckill: f.Seckill}.service(e)
-		}
+	// Lessons side by side may ask at the same time.
+	find = sync.OnceValues(func() (path string, err error) {
+		path, done, err = session{seckill: f.Seckill}.service(e)
 		return path, err
-	}
+	})
 	return find, func() { done() }
 }
 

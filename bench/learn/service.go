@@ -49,7 +49,9 @@ type Service struct {
 
 // Service starts a service, and returns once it is ready.
 func (s *Stand) Service(o ServiceOptions) *Service {
+	s.clock.pause() // it may have to be built
 	program, err := s.seckill()
+	s.clock.resume()
 	s.Must(err)
 	token := rand.Text()
 	// What the user's shell sets for a service of theirs is not for this one.

@@ -34,7 +34,7 @@ func sixQueues() learn.Lesson {
 		Needs: []learn.Need{{Kind: "redis"}, {Kind: "rabbitmq"}, {Kind: "kafka"}},
 		Takes: 15 * time.Second,
 		Try: func(s *learn.Stand) {
-			var trials []*killed
+			var trials []*deadConsumer
 			s.Step("Six queues, 20 messages each. The consumers are killed with the fifth message in hand, before its effect.", "六种队列各 20 条消息。消费者拿到第五条、还没落库时被 kill -9。")
 			for _, name := range names {
 				trials = append(trials, killAt(s, fault.MidHandle, name, params[name]))
@@ -46,7 +46,7 @@ func sixQueues() learn.Lesson {
 			lost, twice := map[string]int64{}, map[string]int64{}
 			for i, name := range names {
 				s.Step("Another consumer takes over what "+name+" has left.", name+"：换一个消费者接手剩下的。")
-				for _, k := range []*killed{trials[i], trials[i+len(names)]} {
+				for _, k := range []*deadConsumer{trials[i], trials[i+len(names)]} {
 					l, t := k.takeOver(s)
 					lost[name] += l
 					twice[name] += t
@@ -84,24 +84,24 @@ func sixQueues() learn.Lesson {
 	return l
 }
 
-// killed is a queue with 20 messages whose consumer killed itself with the fifth.
-type killed struct {
+// deadConsumer is a queue with 20 messages whose consumer killed itself with the fifth.
+type deadConsumer struct {
 	q    queue.Queue // nil: it lived in that consumer's process
 	dies *learn.Process
 	sent []queue.Message
 }
 
-func killAt(s *learn.Stand, place, backend, params string) *killed {
+func killAt(s *learn.Stand, place, backend, params string) *deadConsumer {
 	const messages = 20
 	url := s.URL(backend, params)
 	dies := node.Consume{CrashPoint: place, CrashAtNth: 5}
 	if backend == "memory" { // producer, queue and consumer are one process
 		dies.HandleDelay = 50 * time.Millisecond // so that all are published by then
-		k := &killed{dies: s.Both(url, node.Produce{Count: messages, Senders: 1, Batch: 1}, dies), sent: make([]queue.Message, messages)}
+		k := &deadConsumer{dies: s.Both(url, node.Produce{Count: messages, Senders: 1, Batch: 1}, dies), sent: make([]queue.Message, messages)}
 		k.dies.Struck()
 		return k
 	}
-	k := &killed{q: s.Open(url), dies: s.Consume(url, dies)}
+	k := &deadConsumer{q: s.Open(url), dies: s.Consume(url, dies)}
 	p := s.Publisher(k.q)
 	for i := range messages {
 		id := ledger.ID{Trial: 18, Seq: uint64(i)} // as the process' ledger writes them
@@ -114,7 +114,7 @@ func killAt(s *learn.Stand, place, backend, params string) *killed {
 
 // takeOver takes and acks what the queue still delivers, and tells how many of the
 // messages had no effect, and how many would have had a second one.
-func (k *killed) takeOver(s *learn.Stand) (lost, twice int64) {
+func (k *deadConsumer) takeOver(s *learn.Stand) (lost, twice int64) {
 	done := map[string]bool{}
 	for _, id := range k.dies.Which(ledger.Effect) {
 		done[ledger.FormatID(id)] = true
