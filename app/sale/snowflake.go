@@ -43,10 +43,15 @@ type Snowflake struct {
 // are made only while lease holds; nil promises that nobody else has the
 // number.
 func NewSnowflake(worker int, lease *Lease) (*Snowflake, error) {
+	return NewSnowflakeBy(time.Now, time.Sleep, worker, lease)
+}
+
+// NewSnowflakeBy is NewSnowflake by another clock than that of this machine.
+func NewSnowflakeBy(now func() time.Time, sleep func(time.Duration), worker int, lease *Lease) (*Snowflake, error) {
 	if worker < 0 || worker > MaxWorker {
 		return nil, fmt.Errorf("worker number %d: want 0 to %d", worker, MaxWorker)
 	}
-	return &Snowflake{worker: int64(worker), lease: lease, now: time.Now, sleep: time.Sleep}, nil
+	return &Snowflake{worker: int64(worker), lease: lease, now: now, sleep: sleep}, nil
 }
 
 // Next returns a new id, greater than all before it from this generator. It

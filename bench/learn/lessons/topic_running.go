@@ -4,6 +4,6 @@ import "queuelab/bench/learn"
 
 func running() []learn.Lesson {
 	return []learn.Lesson{
-		buckets(), soldOutMark(), longPoll(), async(), graceful(), busyNotSold(),
+		buckets(), soldOutMark(), rateLimits(), orderIDs(), longPoll(), fiberStrings(), async(), graceful(), busyNotSold(),
 	}
 }
