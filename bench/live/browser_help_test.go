@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"slices"
@@ -19,8 +18,6 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"queuelab/bench/trial"
 )
 
 // chromium starts a real browser. Without one it skips, or fails in CI.
@@ -226,60 +223,17 @@ const drawn = `(async () => {
 	return n;
 })()`
 
-// serveForBrowser serves a lab until the test ends. It returns the lab's origin,
-// and the address that lets one in.
-func serveForBrowser(t *testing.T) (origin, address string) {
+// fetch gets what the lab answers to one who has been let in.
+func fetch(t *testing.T, l *lab, path string) []byte {
 	t.Helper()
-	settings, err := trial.SelectSettings("all")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{Settings: settings, Log: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	opened, served := make(chan string, 1), make(chan error, 1)
-	go func() { served <- s.Serve(ctx, "127.0.0.1:0", false, func(url string) { opened <- url }) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	select {
-	case address = <-opened:
-	case err := <-served:
-		served <- err
-		t.Fatal(err)
-	}
-	origin, _, _ = strings.Cut(address, "/?")
-	return origin, address
-}
-
-// browserClient is a client that has been let in.
-func browserClient(t *testing.T, address string) *http.Client {
-	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Jar: jar}
-	t.Cleanup(client.CloseIdleConnections)
-	fetch(t, client, address)
-	return client
-}
-
-func fetch(t *testing.T, client *http.Client, address string) []byte {
-	t.Helper()
-	r, err := client.Get(address)
+	r, err := l.client.Get(l.base + path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.StatusCode != http.StatusOK {
-		t.Fatalf("%s: got status %d, %v", address, r.StatusCode, err)
+		t.Fatalf("%s: got status %d, %v", path, r.StatusCode, err)
 	}
 	return body
 }

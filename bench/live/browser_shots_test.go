@@ -19,8 +19,8 @@ func TestPicturesForPeople(t *testing.T) {
 		t.Skip("QUEUELAB_SHOTS names no directory for pictures")
 	}
 	browser := chromium(t)
-	base, address := serveForBrowser(t)
-	ctx := tab(t, browser, base, address)
+	l := serveLab(t, Options{})
+	ctx := tab(t, browser, l.base, l.URL)
 	shot := func(t *testing.T, name string, width int64) {
 		t.Helper()
 		browse(ctx, t, chromedp.EmulateViewport(width, 900))

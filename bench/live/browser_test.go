@@ -23,8 +23,8 @@ import (
 func TestTheLabInABrowser(t *testing.T) {
 	brokertest.Need(t, "redis")
 	browser := chromium(t)
-	base, address := serveForBrowser(t)
-	ctx := tab(t, browser, base, address)
+	l := serveLab(t, Options{})
+	ctx := tab(t, browser, l.base, l.URL)
 	until(ctx, t, "the scenarios are there", `document.querySelectorAll("#scenarios input").length > 3`)
 
 	t.Run("the form is right on every screen and in both languages", func(t *testing.T) { everywhere(ctx, t, "the form") })
@@ -85,11 +85,10 @@ func TestTheLabInABrowser(t *testing.T) {
 		} `json:"ticks"`
 	}
 	file := filepath.Join(t.TempDir(), "show.html")
-	client := browserClient(t, address)
-	if err := json.Unmarshal(fetch(t, client, base+"/api/shows/current/recording?format=json"), &recording); err != nil {
+	if err := json.Unmarshal(fetch(t, l, "/api/shows/current/recording?format=json"), &recording); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, fetch(t, client, base+"/api/shows/current/recording"), 0o600); err != nil {
+	if err := os.WriteFile(file, fetch(t, l, "/api/shows/current/recording"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	counted := countsShown(ctx, t)

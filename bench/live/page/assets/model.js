@@ -130,6 +130,18 @@ export function find(lane, id) {
   m.place = "";
 }
 
+// blur forgets where each message is: too many went by to be told one by one.
+// What was lost, is dead or unknown stays.
+export function blur(lane) {
+  for (const set of ["gate", "waiting", "held"]) {
+    for (const m of lane[set].values()) {
+      m.where = "";
+      if (!m.twice && !m.double) lane.messages.delete(m.id);
+    }
+    lane[set].clear();
+  }
+}
+
 export function count(lane, event, at, n) {
   const bins = lane.rates[event] ??= [];
   const bin = Math.floor(at / 200);

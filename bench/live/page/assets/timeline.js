@@ -1,6 +1,6 @@
 // What happened, in order, and the moment that is shown of it. Live or from a
 // recording, paused or not: the picture is what the model is at this moment.
-import { newLane, record, lose, find, doubt, count } from "model";
+import { newLane, record, lose, find, doubt, blur, count } from "model";
 
 const tooMany = 240000; // items; a show that goes on for hours keeps every record, and fewer looks
 
@@ -89,6 +89,7 @@ export class Timeline {
     const tell = (move) => { if (move && moved) moved(n, move); };
     if (kind === "record") return tell(record(lane, value));
     if (kind === "flow") {
+      blur(lane);
       for (const [event, k] of Object.entries(value)) count(lane, event, time, k);
       return;
     }
