@@ -117,8 +117,8 @@ func payOrClose() learn.Lesson {
 			ZH: "SELECT 和 UPDATE 之间有空档，另一方也在查：100 个订单有 {naive-both} 个既收钱又回补库存，其中 {naive-lost} 个最后是“已关闭”。服务用一条语句判断并修改：UPDATE … WHERE status = 'confirmed'，数据库只放行一个：支付 {paid}，取消 {cancelled}，两者皆有 {both}。输掉竞争的支付会记下并待退款（{refund-due} 笔），不会丢（收了钱没订单的 {money-lost} 笔），库存误差 {off}。",
 		},
 		Say: learn.Text{
-			EN: "Order status is a state machine whose steps are conditional updates: UPDATE … SET status = 'paid' WHERE id = ? AND status = 'unpaid', and the number of changed rows says who won; stock moves in the same transaction. A payment for a closed order is real money: record it and refund it. No distributed lock is needed, the row is the lock.",
-			ZH: "订单是状态机，每一步都用条件更新：UPDATE … SET status='已支付' WHERE id=? AND status='待支付'，看影响行数判断谁赢，回补库存放在同一事务。订单关闭后到账的钱是真钱：记录下来并自动退款。不需要分布式锁，行锁就够了。",
+			EN: "Order status is a state machine whose steps are conditional updates: UPDATE … SET status = 'paid' WHERE id = $1 AND status = 'unpaid', and the number of changed rows says who won; stock moves in the same transaction. A payment for a closed order is real money: record it and refund it. No distributed lock is needed, the row is the lock.",
+			ZH: "订单是状态机，每一步都用条件更新：UPDATE … SET status='已支付' WHERE id=$1 AND status='待支付'，看影响行数判断谁赢，回补库存放在同一事务。订单关闭后到账的钱是真钱：记录下来并自动退款。不需要分布式锁，行锁就够了。",
 		},
 		Further: []learn.Link{
 			{Text: learn.Text{EN: "PostgreSQL: what READ COMMITTED lets through", ZH: "PostgreSQL：READ COMMITTED 会放过什么"}, URL: "https://www.postgresql.org/docs/current/transaction-iso.html#XACT-READ-COMMITTED"},
