@@ -85,5 +85,7 @@ func drained(s *learn.Stand, q queue.Queue, accepted int64) (n int64) {
 		s.Must(c.Ack(s.Context(), ds...))
 		n, quiet = n+int64(len(ds)), 1500*time.Millisecond
 	}
-	return n + int64(len(s.TakeFor(c, 1, 300*time.Millisecond)))
+	n += int64(len(s.TakeFor(c, 1, 300*time.Millisecond)))
+	s.Must(c.Close())
+	return n
 }

@@ -49,6 +49,7 @@ func criterionOperations() learn.Lesson {
 				s.Publish(q, orders)
 				s.Take(worker, held)
 				b := s.Backlog(q)
+				s.Must(worker.Close())
 				s.Count("waits-"+c.backend, b.Ready, c.backend+": that wait, as the broker tells; -1: it does not", c.backend+"：broker 报告的排队数；-1 表示不报告")
 				s.Count("in-hand-"+c.backend, b.InFlight, c.backend+": in a consumer's hand, likewise", c.backend+"：同上，在消费者手里的")
 				if b.InFlight >= 0 {

@@ -53,6 +53,7 @@ func criterionOrder() learn.Lesson {
 					s.Must(other.Ack(s.Context(), ds...))
 					done = append(done, ds...)
 				}
+				s.Must(other.Close())
 				before := int64(len(done))
 				for i, d := range done {
 					if d.ID == first {

@@ -54,6 +54,7 @@ func criterionRouting() learn.Lesson {
 					}
 				}
 				got = append(got, s.TakeFor(eastern, 2*each, 700*time.Millisecond)...)
+				s.Must(eastern.Close()) // so that it says nothing more
 				s.Count("got-"+c.backend, int64(len(got)), c.backend+": sent to the consumer of the east, of 20", c.backend+"：20 个里发给华东消费者的")
 			}
 		},
