@@ -213,6 +213,15 @@ func count(name string) string {
 	return fmt.Sprintf(`Number(document.querySelector('.lane [data-count="%s"] td')?.textContent.replaceAll(",", "") || -1)`, name)
 }
 
+// everyPoint clicks a picture all over, until something opens.
+const everyPoint = `(() => {
+	const canvas = document.querySelector(".lane canvas"), box = canvas.getBoundingClientRect();
+	for (let y = 5; y < box.height; y += 10) for (let x = 5; x < box.width; x += 10) {
+		if (document.getElementById("story").open) return;
+		canvas.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: box.left + x, clientY: box.top + y }));
+	}
+})()`
+
 // drawn is how often pictures were drawn within a second.
 const drawn = `(async () => {
 	const clear = CanvasRenderingContext2D.prototype.clearRect;

@@ -140,6 +140,9 @@ func TestTheLabInABrowser(t *testing.T) {
 		}
 		keys(ctx, t, kb.Escape)
 		until(ctx, t, "the story is closed", `!document.getElementById("story").open`)
+		ask[any](ctx, t, everyPoint)
+		until(ctx, t, "a click on its dot opens it, too", `document.getElementById("story").open && /^Lost: /.test(document.querySelector("#story .verdict").textContent)`)
+		keys(ctx, t, kb.Escape)
 	})
 
 	t.Run("slides go from what it is to the point, by the keyboard", func(t *testing.T) {

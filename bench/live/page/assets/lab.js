@@ -173,8 +173,10 @@ class Page {
 
   // tell opens a message's story: the lab's, or what this page has of it.
   async tell(n, id) {
+    const asked = this.asked = (this.asked ?? 0) + 1;
     let told = this.recording?.stories?.[id] ?? null;
     if (!this.replays) told = await this.lab.story(id).catch(() => null);
+    if (asked !== this.asked) return; // another one was asked for meanwhile
     this.told = { n, id, told };
     if (!$("story").open) $("story").showModal();
     this.retell();

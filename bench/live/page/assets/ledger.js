@@ -11,6 +11,9 @@ export const rows = [
   ["unknown", "soft"], ["rejected", "warn"], ["deadLettered", "warn"], ["stranded", "warn"], ["reordered", "warn"], ["unheard", "bad"], ["missed", "warn"],
   ["producerDuplicates", "warn"], ["recovered", "soft"], ["policyDropped", "bad"], ["orders"], ["ordersWithoutMessage", "bad"],
 ];
+// Those of them that some lanes cannot have are not unknown there.
+const some = new Set(["missed", "orders", "ordersWithoutMessage"]);
+const inTable = (key, v) => missing(v) && some.has(key) ? "–" : num(v);
 const always = new Set(["sent", "accepted", "delivered", "effects", "lost", "redelivered"]);
 
 function cell(row, cls, v) {
@@ -98,7 +101,7 @@ export function compare(table, lanes) {
     const name = el("th", "", t("count_" + key));
     name.scope = "row";
     return el("tr", "", name, ...lanes.map((l) => {
-      const v = l.counts[key], td = el("td", "num", num(v));
+      const v = l.counts[key], td = el("td", "num", inTable(key, v));
       if (v > 0 && cls) td.dataset.v = cls;
       return td;
     }));

@@ -168,7 +168,7 @@ export class Scene {
     const pending = pendingOf(lane, p.n), held = p.holds ?? [...lane.held.values()].filter((m) => m.process === p.n).length;
     const text = pending !== undefined ? `${pendingWord(lane)} ${short(pending)}` : held ? t("holds", held) : "";
     if (r.h >= 62 || !held) write(g, text, r.x + 12, r.y + 32, { size: 11, colour: c.muted, room: r.w - 20 });
-    if (this.flow || held > heldFit(r)) if (held) badge(g, this.flow ? t("holds", held) : "+" + (held - heldFit(r)), r.x + r.w - 8, r.y + r.h - 13, { fill: c.soft, colour: c["soft-ink"], align: "right", size: 10 });
+    if (!this.flow && held > heldFit(r)) badge(g, "+" + (held - heldFit(r)), r.x + r.w - 8, r.y + r.h - 13, { fill: c.soft, colour: c["soft-ink"], align: "right", size: 10 });
   }
 
   database(g, c, l, lane) {
