@@ -51,8 +51,16 @@ func ensureTopic(ctx context.Context, c *cluster, s settings) (topicFacts, error
 			s.topic, lay.replicas, s.replication)
 	}
 	facts := topicFacts{partitions: len(lay.leaders), replicas: lay.replicas}
-	if err := c.admin(ctx, facts.read(s.topic)); err != nil {
-		return facts, err
+	for {
+		err := c.admin(ctx, facts.read(s.topic))
+		if err == nil {
+			break
+		}
+		// Any of the brokers may answer, and one that leads no partition may not have
+		// heard yet of a topic that the leaders serve.
+		if !settling(err) || pause(ctx, pollEvery) != nil {
+			return facts, err
+		}
 	}
 	if facts.minInSync > lay.replicas {
 		facts.minInSync = lay.replicas
