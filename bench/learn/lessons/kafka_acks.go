@@ -60,7 +60,7 @@ func kafkaAcks() learn.Lesson {
 			_, err := b.CutPower(s.Context())
 			s.Must(err)
 			s.StartAgain(func(ctx context.Context) error { return b.RestartFrom(ctx, storage.Crash) })
-			lost := func(way string) int64 { return 1 + messages - s.Backlog(topics[way]).Ready }
+			lost := func(way string) int64 { return 1 + messages - waiting(s, topics[way]) }
 			s.Count("kill-0", lost("0"), "of 200 \"sent\" with acks=0 lost by the kill", "acks=0 的 200 条，kill 丢失的")
 			s.Count("kill-1", lost("1"), "of 200 with acks=1", "acks=1 的 200 条丢失的")
 			s.Count("kill-all", lost("all"), "of 200 with acks=all", "acks=all 的 200 条丢失的")
@@ -84,4 +84,14 @@ func kafkaAcks() learn.Lesson {
 			{Cell: "kafka/acks-all power-loss"}, {Cell: "kafka/acks-all-flush power-loss"}, {Cell: "kafka-3/acks-1 leader-kill"},
 		},
 	}
+}
+
+// waiting is how many messages a broker has that was just started.
+func waiting(s *learn.Stand, q queue.Queue) (n int64) {
+	s.Eventually("the broker to tell what it has", 15*time.Second, func() bool {
+		b, err := q.(queue.Backlogger).Backlog(s.Context())
+		n = b.Ready
+		return err == nil
+	})
+	return n
 }

@@ -46,14 +46,14 @@ func prefetch() learn.Lesson {
 			got := greedy(s, second, rabbitQueue(s, u))
 			s.Count("greedy-second", arrive(got, 500*time.Millisecond), "that the second consumer got in half a second", "第二个消费者半秒内拿到的消息")
 
-			s.Step("The first one dies.", "第一个消费者挂了。")
+			s.Step("The first one's connection ends, as it does when a process dies.", "第一个消费者的连接断开，进程挂掉时也是这样。")
 			s.Must(first.Close())
 			var again int64
 			s.Eventually("the messages to come again", 10*time.Second, func() bool {
 				again += arrive(got, 50*time.Millisecond)
 				return again >= messages
 			})
-			s.Count("greedy-again", again, "delivered again when it died", "它挂掉之后重新投递的消息")
+			s.Count("greedy-again", again, "delivered again when its connection ended", "它断开之后重新投递的消息")
 			s.Must(second.Close())
 			s.Eventually("the messages to be back", 10*time.Second, func() bool { return s.Backlog(q).Ready == messages })
 
@@ -71,8 +71,8 @@ func prefetch() learn.Lesson {
 		},
 		Expect: learn.Conditions{"greedy-again": learn.Is(messages), "bounded-held": learn.Is(few), "bounded-second": learn.Is(few)},
 		Why: learn.Text{
-			EN: "RabbitMQ pushes, and without a prefetch nothing bounds what is unacked: a consumer that worked on one message held {greedy-held}, and its colleague got {greedy-second}. When it died, {greedy-again} came again. With prefetch=50 it held {bounded-held}, and the second one got {bounded-second} of its own.",
-			ZH: "RabbitMQ 是推模式，不设 prefetch，未确认的消息就没有上限：只处理着一条的消费者手里有 {greedy-held} 条，它的同伴拿到 {greedy-second} 条。它一挂，{greedy-again} 条全部重新投递。设 prefetch=50 后它手里是 {bounded-held} 条，第二个消费者也分到 {bounded-second} 条。",
+			EN: "RabbitMQ pushes, and without a prefetch nothing bounds what is unacked: a consumer that worked on one message held {greedy-held}, and its colleague got {greedy-second}. When its connection ended, {greedy-again} came again. With prefetch=50 it held {bounded-held}, and the second one got {bounded-second} of its own.",
+			ZH: "RabbitMQ 是推模式，不设 prefetch，未确认的消息就没有上限：只处理着一条的消费者手里有 {greedy-held} 条，它的同伴拿到 {greedy-second} 条。它一断开，{greedy-again} 条全部重新投递。设 prefetch=50 后它手里是 {bounded-held} 条，第二个消费者也分到 {bounded-second} 条。",
 		},
 		Say: learn.Text{
 			EN: "Prefetch is how many unacked messages a consumer may hold; the default of the protocol is no limit. Without it one slow consumer hoards the queue in its memory, and scaling out does nothing for the backlog. I set it to what a consumer handles in about a second, and small where handling is slow.",
@@ -96,7 +96,7 @@ func rabbitQueue(s *learn.Stand, queueURL string) string {
 func greedy(s *learn.Stand, c *amqp.Connection, name string) <-chan amqp.Delivery {
 	ch, err := c.Channel()
 	s.Must(err)
-	got, err := ch.Consume(name, "", false, false, false, false, nil)
+	got, err := ch.Consume(name, "greedy", false, false, false, false, nil)
 	s.Must(err)
 	return got
 }
