@@ -240,9 +240,8 @@ class Page {
 
   key(e) {
     if (e.ctrlKey || e.metaKey || e.altKey || !$("keys-on").checked || document.querySelector("dialog[open]")) return;
-    const on = e.target.closest?.("input, select, textarea, [contenteditable]"), onButton = e.target.closest?.("button, a, summary");
-    if (on) return;
-    const key = e.key;
+    const key = e.key, onButton = e.target.closest?.("button, a, summary");
+    if (e.target.closest?.("select") || (e.target.closest?.("input") && key.length > 1) || (e.target.closest?.("input") && key === " ")) return; // they have their own keys
     if (this.slides.on && (key === "ArrowRight" || key === "PageDown")) this.slides.turn(1);
     else if (this.slides.on && (key === "ArrowLeft" || key === "PageUp")) this.slides.turn(-1);
     else if (this.slides.on && key === "Escape") this.slides.close();

@@ -1,5 +1,5 @@
 // What is known of a lane at one moment. It grows by what the ledger and the
-// broker said, and by nothing else: a copy of it is a place to go back to.
+// broker said, and by nothing else.
 
 const keep = 3000; // finished messages that stay to be looked at
 

@@ -166,7 +166,7 @@ export class Scene {
     if (state) taken = badge(g, state, r.x + r.w - 8, r.y + 15, { fill: dead ? c.lost : over ? c.none : frozen ? c.ice : c.publish, colour: over ? c["none-ink"] : c.card, align: "right", size: 10 });
     write(g, r.w - taken > 116 ? nameOf(p) : t("consumerShort", i + 1), r.x + 12, r.y + 15, { size: 12, weight: 650, colour: dead ? c.lost : c.ink, room: r.w - taken - 26 });
     const pending = pendingOf(lane, p.n), held = p.holds ?? [...lane.held.values()].filter((m) => m.process === p.n).length;
-    const text = pending !== undefined ? `${pendingWord(lane)} ${short(pending)}` : held ? t("holds", held) : "";
+    const text = pending !== undefined ? `${pendingWord(lane)} ${short(pending)}` : held ? t(dead ? "wasHolding" : "holds", held) : "";
     if (r.h >= 62 || !held) write(g, text, r.x + 12, r.y + 32, { size: 11, colour: c.muted, room: r.w - 20 });
     if (!this.flow && held > heldFit(r)) badge(g, "+" + (held - heldFit(r)), r.x + r.w - 8, r.y + r.h - 13, { fill: c.soft, colour: c["soft-ink"], align: "right", size: 10 });
   }

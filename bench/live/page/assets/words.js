@@ -16,7 +16,7 @@ export const words = {
   together: ["Faults strike every lane", "故障作用于每一路"], sideBySide: ["Side by side", "并排比较"], count: ["Count", "计数"],
 
   buyers: ["buyers", "买家"], buyersN: ["buyers {0}", "买家 {0}"], sentN: ["{0} sent", "已发 {0}"], broker: ["broker", "Broker"], inTheProcess: ["in the process", "进程之内"], queue: ["queue", "队列"], consumerN: ["consumer {0}", "消费者 {0}"], consumerShort: ["c{0}", "消{0}"], bothN: ["buyers and consumer {0}", "买家兼消费者 {0}"], processN: ["process {0}", "进程 {0}"],
-  database: ["database", "数据库"], effects: ["effects", "效果"], twiceN: ["{0} twice", "重复 {0}"], holds: ["holds {0}", "持有 {0}"], lostN: ["{0} lost", "丢失 {0}"], deadLetters: ["dead letters: {0}", "死信 {0}"],
+  database: ["database", "数据库"], effects: ["effects", "效果"], twiceN: ["{0} twice", "重复 {0}"], holds: ["holds {0}", "持有 {0}"], wasHolding: ["held {0} as it died", "死时持有 {0}"], lostN: ["{0} lost", "丢失 {0}"], deadLetters: ["dead letters: {0}", "死信 {0}"],
   isDead: ["killed", "已杀死"], isFrozen: ["frozen", "已冻结"], isSlow: ["slow", "变慢"], isPulled: ["unplugged", "已拔掉"], isStopped: ["stopped", "已停止"], isAlive: ["running", "运行中"], noAnswer: ["no answer", "无响应"],
   list: ["list", "列表"], stream: ["stream", "流"], channel: ["channel", "频道"], exchange: ["exchange", "交换机"], topic: ["topic {0}", "主题 {0}"], hear: ["hear it", "在听"], nobodyListens: ["nobody listens", "没有人在听"], storesNothing: ["a channel stores nothing", "频道什么都不存"],
   receivers: ["Subscribers that hear it", "听到的订阅者"], lag: ["lag {0}", "滞后 {0}"], lagName: ["Lag of the group", "消费组滞后"], lagUnknown: ["lag ?", "滞后 ?"], cursor: ["read up to here: {0}", "已读到此处：{0}"], pending: ["pending", "待确认"], processing: ["processing", "处理中"],
