@@ -32,7 +32,7 @@ func sixQueues() learn.Lesson {
 		},
 		Right: 2,
 		Needs: []learn.Need{{Kind: "redis"}, {Kind: "rabbitmq"}, {Kind: "kafka"}},
-		Takes: 15 * time.Second,
+		Takes: 13 * time.Second,
 		Try: func(s *learn.Stand) {
 			var trials []*deadConsumer
 			s.Step("Six queues, 20 messages each. The consumers are killed with the fifth message in hand, before its effect.", "六种队列各 20 条消息。消费者拿到第五条、还没落库时被 kill -9。")
@@ -106,8 +106,8 @@ func killAt(s *learn.Stand, place, backend, params string) *deadConsumer {
 	for i := range messages {
 		id := ledger.ID{Trial: 18, Seq: uint64(i)} // as the process' ledger writes them
 		k.sent = append(k.sent, queue.Message{ID: ledger.FormatID(id), Body: []byte(s.ID)})
-		s.Must(p.Publish(s.Context(), k.sent[i]))
 	}
+	s.Must(p.Publish(s.Context(), k.sent...))
 	k.dies.Struck()
 	return k
 }
@@ -123,12 +123,12 @@ func (k *deadConsumer) takeOver(s *learn.Stand) (lost, twice int64) {
 		c := s.Consumer(k.q)
 		keeps := k.q.Capabilities().Guarantee == queue.AtLeastOnce
 		for {
-			wait := 300 * time.Millisecond
+			wait := 200 * time.Millisecond
 			switch {
 			case keeps && len(done) < len(k.sent): // for the lease of the dead, and for a rebalance
 				wait = 10 * time.Second
 			case keeps: // for what would come twice
-				wait = 700 * time.Millisecond
+				wait = 500 * time.Millisecond
 			}
 			ds := s.TakeFor(c, 1, wait)
 			if len(ds) == 0 {
