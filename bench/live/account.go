@@ -193,7 +193,7 @@ const (
 // consumerDied reports whether a consumer was killed; under the lock.
 func (l *lane) consumerDied() bool {
 	for _, p := range l.processes {
-		if consumes(p) && !p.alive {
+		if consumes(p) && !p.alive && !p.stopped {
 			return true
 		}
 	}

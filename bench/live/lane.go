@@ -213,7 +213,7 @@ func (l *lane) start(ctx context.Context, role string) (*process, error) {
 	}
 	p := &process{
 		lane: l, n: n, role: role, child: child, path: cfg.Ledger, follower: f, alive: true,
-		produced: make(chan struct{}), looked: make(chan queue.Backlog, 1), gone: make(chan struct{}), holds: map[ledger.ID]int{},
+		produced: make(chan struct{}), looked: make(chan queue.Backlog, 1), gone: make(chan struct{}), holds: map[ledger.ID]hold{},
 	}
 	if cfg.Consume != nil {
 		p.delay = cfg.Consume.HandleDelay

@@ -273,11 +273,11 @@ func (l *lane) verdict(left int64) (*ended, error) {
 		e.Counts.Effects += int64(n)
 	}
 	for _, id := range r.LostIDs {
-		m := l.account.messages[id]
-		if m == nil {
-			m = &message{}
+		where, told := l.account.lost[id]
+		if m := l.account.messages[id]; !told && m != nil {
+			where = l.account.place(m)
 		}
-		e.Lost = append(e.Lost, lostRow{id.String(), l.account.place(m)})
+		e.Lost = append(e.Lost, lostRow{id.String(), where})
 	}
 	if orders != nil {
 		all := int64(len(orders))

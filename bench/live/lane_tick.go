@@ -56,14 +56,7 @@ func (l *lane) collect() {
 			l.err = err.Error()
 		}
 		for _, r := range records {
-			switch r.Event {
-			case ledger.Delivered:
-				p.holds[r.ID()]++
-			case ledger.Acked, ledger.Nacked:
-				if p.holds[r.ID()]--; p.holds[r.ID()] <= 0 {
-					delete(p.holds, r.ID())
-				}
-			}
+			p.take(r)
 		}
 		l.fresh = append(l.fresh, records...)
 	}

@@ -43,9 +43,10 @@ type process struct {
 	gone     chan struct{} // closed once it has ended, and the lane knows
 
 	alive, frozen, slow bool
+	stopped             bool   // it was told to end, in order
 	said                string // how it ended
 	endedAt             int64
-	holds               map[ledger.ID]int
+	holds               map[ledger.ID]hold
 }
 
 func (p *process) name() string {
@@ -141,8 +142,53 @@ func (p *process) listen() {
 	close(p.gone)
 }
 
+// hold is a message in a consumer's hand.
+type hold struct {
+	n     int   // deliveries that are not settled
+	since int64 // the latest
+	done  bool  // its effect was made
+}
+
+// take follows what the process holds; under the lane's lock.
+func (p *process) take(r ledger.Record) {
+	h := p.holds[r.ID()]
+	switch r.Event {
+	case ledger.Delivered:
+		h = hold{n: h.n + 1, since: r.At}
+	case ledger.Effect:
+		h.done = true
+	case ledger.Acked, ledger.Nacked:
+		h.n--
+	default:
+		return
+	}
+	if h.n <= 0 {
+		delete(p.holds, r.ID())
+		return
+	}
+	p.holds[r.ID()] = h
+}
+
+// inHand reports whether it has just begun with a message: whoever kills it now
+// strikes while it holds it. Where messages are not held for long any will do.
+func (p *process) inHand() bool {
+	fresh := p.delay / 2
+	if p.slow {
+		fresh = max(10*p.delay, slowest) / 2
+	}
+	for _, h := range p.holds {
+		if p.lane.show.scenario.ackHold > 0 || p.delay == 0 || !h.done && ledger.Now()-h.since < int64(fresh) {
+			return true
+		}
+	}
+	return false
+}
+
 // stop lets it finish what it has in hand, for a while.
 func (p *process) stop(within time.Duration) {
+	p.lane.mu.Lock()
+	p.stopped = p.alive
+	p.lane.mu.Unlock()
 	if p.child.Tell("stop") == nil {
 		select {
 		case <-p.gone:

@@ -20,17 +20,27 @@ func TestAKilledConsumersMessageIsLostAsTheLedgerHasIt(t *testing.T) {
 	brokertest.Need(t, "redis")
 	brokertest.Need(t, "postgres")
 	l := serveLab(t, Options{})
-	l.must(t, http.StatusCreated, "POST", "/api/shows", request{Scenario: "at-most-once", Speed: 20, Consumers: 2, Seconds: 30,
+	l.must(t, http.StatusCreated, "POST", "/api/shows", request{Scenario: "at-most-once", Speed: 8, Consumers: 2, Seconds: 60,
 		Settings: []string{"redis-list/aof-everysec", "redis-streams/aof-everysec", "memory/bounded"}})
 	var s seen
 	l.watch(t, &s, func(s *seen) bool {
-		return s.count(0, "effects") > 3 && s.count(1, "effects") > 3 && s.count(2, "effects") > 3
+		return s.count(0, "effects") > 0 && s.count(1, "effects") > 0 && s.count(2, "effects") > 0
 	})
 
+	victim := 0
 	strike := func(lane int, name string) map[string]any {
-		return l.must(t, http.StatusOK, "POST", "/api/shows/current/strikes", map[string]any{"lane": lane, "strike": name})
+		return l.must(t, http.StatusOK, "POST", "/api/shows/current/strikes", map[string]any{"lane": lane, "strike": name, "process": victim})
 	}
-	for lane := range 3 {
+	// A handler that is slow is certain to be struck with a message in its hand.
+	victims, made := []int{firstConsumer, firstConsumer, 1}, [3]int{}
+	for lane, n := range victims {
+		victim = n
+		strike(lane, "slow-consumer")
+		made[lane] = s.count(lane, "effects")
+	}
+	l.watch(t, &s, func(s *seen) bool { return s.count(0, "effects") > made[0]+2 && s.count(1, "effects") > made[1]+2 })
+	for lane, n := range victims {
+		victim = n
 		a := strike(lane, "kill-consumer")
 		if a["already"] != false || !strings.Contains(a["text"].(string), "held 1 message") && lane < 2 {
 			t.Errorf("lane %d: got %v, want a kill of a consumer that held a message", lane, a)
@@ -43,6 +53,22 @@ func TestAKilledConsumersMessageIsLostAsTheLedgerHasIt(t *testing.T) {
 		return len(s.lost[0]) == 1 && s.count(0, "lost") == 1 && s.count(1, "redelivered") == 1 && len(s.lost[2]) > 0 && s.count(2, "lost") == len(s.lost[2])
 	})
 	id := s.lost[0][0]
+	victim = 0
+	for _, c := range []struct {
+		strike  string
+		already bool
+	}{{"freeze-broker", false}, {"freeze-broker", true}, {"thaw-broker", false}, {"thaw-broker", true}} {
+		a := strike(1, c.strike)
+		if diff := cmp.Diff([]any{0.0, 1.0}, a["lanes"]); a["already"] != c.already || diff != "" {
+			t.Errorf("%s: got %v, want already %v, on both lanes of the Redis", c.strike, a, c.already)
+		}
+		if c.strike != "freeze-broker" {
+			continue
+		}
+		if status, v := l.ask(t, "POST", "/api/shows/current/strikes", map[string]any{"lane": 0, "strike": "kill-broker"}); status != http.StatusConflict || v["code"] != "unfit_strike" {
+			t.Errorf("got %d %v for a kill of a frozen broker, want that the other strike is to be undone first", status, v)
+		}
+	}
 	l.must(t, http.StatusAccepted, "DELETE", "/api/shows/current", nil)
 	l.watch(t, &s, nil)
 	if s.state() != stateEnded {

@@ -307,9 +307,9 @@ func (s *stage) Victim(ctx context.Context, at fault.Part) (fault.Victim, error)
 		}
 		s.l.mu.Lock()
 		s.l.collect()
-		holds := len(p.holds)
+		holds := p.inHand()
 		s.l.mu.Unlock()
-		if s.struck = &p.n; holds > 0 || s.button.heal || at == fault.AtProducer || s.button.Name == "slow-consumer" {
+		if s.struck = &p.n; holds || s.button.heal || at == fault.AtProducer || s.button.Name == "slow-consumer" {
 			return p, nil
 		}
 		select {
