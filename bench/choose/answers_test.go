@@ -211,7 +211,7 @@ func TestWithoutAResultNothingIsCalledMeasured(t *testing.T) {
 			t.Errorf("got\n%s\nwant it to say %q", b.String(), want)
 		}
 	}
-	if a, err = e.Choose(Needs{Rate: 10}); err != nil || len(a.Fitting()) > 0 {
-		t.Errorf("got %v and %v, want that no rate is known to be held", names(a.Fitting()), err)
+	if a, err = e.Choose(Needs{Rate: 10}); err != nil || len(a.Fitting()) > 0 || a.Conflict != nil {
+		t.Errorf("got %v, %v and the conflict %v, want that no rate is known to be held, and no conflict of it", names(a.Fitting()), err, a.Conflict)
 	}
 }

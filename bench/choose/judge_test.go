@@ -85,6 +85,7 @@ func TestALoadIsHeldAsFarAsItWasMeasured(t *testing.T) {
 		"a p99 of too few messages":        {Needs{P99: time.Millisecond}, []trial.Cell{few}, Unknown, "not measured"},
 		"a p99 of a rate not kept up":      {Needs{P99: time.Millisecond}, []trial.Cell{as(trial.VerdictSaturated, latencyCell(1000, 6, 900, 800, 990))}, Unknown, "not held"},
 		"a p99 at a higher rate of a step": {Needs{P99: time.Millisecond}, []trial.Cell{slo}, Yes, "8000/s"},
+		"a p99 at the lower rate of two":   {Needs{P99: time.Millisecond}, []trial.Cell{latencyCell(1000, 6, 900, 800, 990), latencyCell(9000, 6, 5000, 4000, 6000)}, Yes, "900 µs"},
 		"a p99 in one result of two":       {Needs{P99: 700 * time.Microsecond}, []trial.Cell{latencyCell(1000, 6, 600, 500, 690), latencyCell(1000, 6, 900, 800, 990)}, Yes, "600 µs"},
 	} {
 		r := reason(t, with(t, c.cells...), "redis-streams/aof-always", c.needs)
@@ -93,19 +94,24 @@ func TestALoadIsHeldAsFarAsItWasMeasured(t *testing.T) {
 		}
 	}
 	// At a rate: the second reason.
+	fast, slow := latencyCell(1000, 6, 900, 800, 990), latencyCell(1000, 6, 9000, 8000, 9900)
 	for name, c := range map[string]struct {
-		rate float64
-		cell trial.Cell
-		want Verdict
+		rate  float64
+		cells []trial.Cell
+		want  Verdict
 	}{
-		"fast at as much":  {1000, latencyCell(1000, 6, 900, 800, 990), Yes},
-		"fast at more":     {500, latencyCell(1000, 6, 900, 800, 990), Yes},
-		"fast at less":     {5000, latencyCell(1000, 6, 900, 800, 990), Unknown},
-		"slow at less":     {5000, latencyCell(1000, 6, 9000, 8000, 9900), No},
-		"slow at as much":  {1000, latencyCell(1000, 6, 9000, 8000, 9900), No},
-		"slow at far more": {100, latencyCell(1000, 6, 9000, 8000, 9900), Unknown},
+		"fast at as much":               {1000, []trial.Cell{fast}, Yes},
+		"fast at more":                  {500, []trial.Cell{fast}, Yes},
+		"fast at less":                  {5000, []trial.Cell{fast}, Unknown},
+		"slow at less":                  {5000, []trial.Cell{slow}, No},
+		"slow at as much":               {1000, []trial.Cell{slow}, No},
+		"slow at far more":              {100, []trial.Cell{slow}, Unknown},
+		"slow in the second result":     {1000, []trial.Cell{fast, slow}, Yes},
+		"slow at less, fast at as much": {2000, []trial.Cell{slow, latencyCell(2000, 6, 900, 800, 990)}, No},
+		"fast in a step of a search":    {8000, []trial.Cell{slo}, Yes},
+		"fast in no step of that rate":  {8500, []trial.Cell{slo}, Unknown},
 	} {
-		for _, s := range with(t, c.cell).ranked(Needs{Rate: c.rate, P99: time.Millisecond}, false).Settings {
+		for _, s := range with(t, c.cells...).ranked(Needs{Rate: c.rate, P99: time.Millisecond}, false).Settings {
 			if s.Setting == "redis-streams/aof-always" && s.Reasons[1].Verdict != c.want {
 				t.Errorf("%s: got %+v, want %s", name, s.Reasons[1], c.want)
 			}
@@ -215,5 +221,19 @@ func TestASettingOfWhichNothingIsClaimedHasNothing(t *testing.T) {
 	}
 	if r := reason(t, e, "kafka/acks-all-flush", Needs{Loses: NothingOnPowerLoss}); r.Verdict != Unknown {
 		t.Errorf("got %s: %s, want unknown", r.Verdict, r.Why)
+	}
+}
+
+func TestAPopThatIsWrittenDownTooLateIsNotAtLeastOnce(t *testing.T) {
+	if r := reason(t, with(t), "redis-doing/aof-everysec", Needs{Must: []string{"at-least-once"}}); r.Verdict != No || !strings.Contains(r.Why, "just after it took") {
+		t.Errorf("got %s: %s, want no", r.Verdict, r.Why)
+	}
+}
+
+func TestANeedThatNobodyMeetsIsTheWholeConflict(t *testing.T) {
+	e := with(t)
+	e.Settings = e.Settings[:1] // memory/bounded
+	if got := e.ranked(Needs{Must: []string{"durable", "competing", "nack"}}, false).Conflict; len(got) != 1 || got[0] != "durable" {
+		t.Errorf("got %v, want durable alone", got)
 	}
 }
