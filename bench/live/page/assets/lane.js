@@ -62,7 +62,7 @@ export class Lane {
   // strikes lays out the buttons: what a lane cannot have is greyed, and why
   // stands below them. What undoes a strike is there while that stands.
   strikes(lane) {
-    const room = this.q(".strikes"), why = [], shown = room.querySelector("details")?.open ?? false;
+    const room = this.q(".strikes"), why = [], shown = room.querySelector("details")?.open;
     const at = room.contains(document.activeElement) ? document.activeElement.dataset.strike : null;
     this.buttons.clear();
     room.replaceChildren();
@@ -91,7 +91,7 @@ export class Lane {
     if (others) room.append(el("p", "sub whynot", others));
     if (why.length) {
       const more = el("details", "whynot", el("summary", "", t("whyNot", why.length)), el("ul", "", ...why));
-      more.open = shown;
+      more.open = shown ?? why.length < 3;
       room.append(more);
     }
     if (lane) this.pressed(lane);

@@ -130,6 +130,13 @@ export function find(lane, id) {
   m.place = "";
 }
 
+// close takes the ledger's last word: whom it neither lost nor found in the
+// queue had an effect, though nobody may have lived to write it down.
+export function close(lane, { stranded }) {
+  const left = new Set(stranded ?? []);
+  for (const set of ["gate", "waiting", "held"]) for (const m of [...lane[set].values()]) put(lane, m, left.has(m.id) ? "waiting" : "");
+}
+
 // blur forgets where each message is: too many went by to be told one by one.
 // What was lost, is dead or unknown stays.
 export function blur(lane) {

@@ -76,7 +76,7 @@ export class Scene {
   draw(lane, dt, scale = 1) {
     if (this.canvas.clientWidth < 160) return; // it is not on the page now
     const l = this.resize(lane, scale), g = this.g, c = colours();
-    if (still()) this.settle(lane);
+    if (still() || (lane.ended && !this.moving())) this.settle(lane); // at the end nobody is in doubt who is not so to the ledger
     const now = rate(lane, "intent", lane.at) + rate(lane, "delivered", lane.at);
     if (!this.flow && now > 2 * flowing) { this.flow = true; this.sprites.clear(); }
     else if (this.flow && now < 2 * calm) { this.flow = false; this.settle(lane); }

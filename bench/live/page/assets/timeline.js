@@ -1,6 +1,6 @@
 // What happened, in order, and the moment that is shown of it. Live or from a
 // recording, paused or not: the picture is what the model is at this moment.
-import { newLane, record, lose, find, doubt, blur, count } from "model";
+import { newLane, record, lose, find, doubt, close, blur, count } from "model";
 
 const tooMany = 240000; // items; a show that goes on for hours keeps every record, and fewer looks
 
@@ -103,6 +103,7 @@ export class Timeline {
     for (const key of ["state", "error", "guarantee", "available", "struck"]) if (key in value) lane[key] = value[key];
     if (!value.ended) return;
     lane.ended = value.ended;
+    close(lane, value.ended);
     lane.counts = { ...lane.counts, ...value.ended.counts };
     for (const [id, place] of value.ended.lost ?? []) tell(lose(lane, id, place));
   }
