@@ -1,17 +1,12 @@
 package lessons
 
 import (
-	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"queuelab/bench/learn"
-	"queuelab/bench/proxy"
 )
 
 func async() learn.Lesson {
-	const buyers = 240
 	return learn.Lesson{
 		Number: 42, Name: "async", Topic: learn.Running,
 		Question: learn.Text{
@@ -28,83 +23,40 @@ func async() learn.Lesson {
 		},
 		Right: 1,
 		Needs: []learn.Need{{Kind: "redis"}, {Kind: "postgres"}},
-		Takes: 9 * time.Second,
+		Takes: 3 * time.Second,
 		Try: func(s *learn.Stand) {
-			network := s.Proxy("postgres")
-			// rush has all buyers click, 60 at a time, and tells the median of the
-			// answers, and how many orders came in a second.
-			rush := func(shop *learn.Service) (click time.Duration, rate float64) {
-				var voucher string
-				s.Quietly(func() { voucher = shop.Sell(buyers) })
-				var mu sync.Mutex
-				var took []time.Duration
-				next := make(chan int, buyers)
-				for i := range buyers {
-					next <- i + 1
+			g := openGate(s, 100000, nil)
+			t := &tempo{stand: s, gate: g, store: openStore(s, g)}
+			q := s.Queue("redis-streams")
+			t.publisher, t.consumer = s.Publisher(q), s.Consumer(q)
+			s.Quietly(func() { t.direct(50); t.queued(50, 1); t.queued(50, 256) }) // whoever comes first warms up
+
+			s.Step("Three rounds of each: 25 buyers at a time click until there are 150 orders. First without a queue: the click waits for the transaction.", "各做三轮：25 个并发买家点击，直到 150 个订单。先不用队列：点击等事务做完。")
+			var direct, single, batched pace
+			for i := range 3 {
+				if i == 1 {
+					s.Step("Again, all three kinds.", "再来，三种各一轮。")
 				}
-				close(next)
-				network.Set(proxy.ToClient, proxy.Rule{Delay: 3 * time.Millisecond})
-				defer network.Set(proxy.ToClient, proxy.Rule{})
-				began := time.Now()
-				s.Together(60, func(int) error {
-					for user := range next {
-						at := time.Now()
-						_, a, err := shop.Buy(s.Context(), voucher, user)
-						if err == nil && a.OrderID == "" {
-							err = fmt.Errorf("click: %s", a.Error.Message)
-						}
-						if err != nil {
-							return err
-						}
-						mu.Lock()
-						took = append(took, time.Since(at))
-						mu.Unlock()
-					}
-					return nil
-				})
-				s.Eventually("all orders to be in the database", 15*time.Second, func() bool {
-					return shop.Query("SELECT count(*) FROM orders WHERE status = 'confirmed' AND voucher_id = $1", id(s, voucher)) == buyers
-				})
-				rate = buyers / time.Since(began).Seconds()
-				slices.Sort(took)
-				return took[len(took)/2], rate
+				direct.add(t.direct(150))
+				if i == 0 {
+					s.Step("With a queue: the click publishes. 25 consumers write one order in a transaction, the same one.", "用队列：点击只发消息。25 个消费者，一个事务写一个订单，事务和刚才一样。")
+				}
+				single.add(t.queued(150, 1))
+				if i == 0 {
+					s.Step("With a queue, and one consumer that writes up to 256 orders in a transaction.", "用队列，一个消费者一个事务最多写 256 个订单。")
+				}
+				batched.add(t.queued(150, 256))
 			}
-
-			s.Step("240 buyers, 60 at a time; the database is 3 ms away. No queue: the click writes the order.", "240 个买家，并发 60；数据库往返 3 毫秒。不用队列：点击里直接写订单。")
-			var direct *learn.Service
-			s.Quietly(func() { direct = s.Service(learn.ServiceOptions{Postgres: true, Args: []string{"--mode=sync"}}) })
-			syncClick, syncRate := rush(direct)
-			direct.Die()
-
-			s.Step("With a queue, and a consumer that writes one order in a transaction.", "加上队列，消费者一个事务写一个订单。")
-			var queued *learn.Service
-			s.Quietly(func() {
-				url := s.URL("redis-streams")
-				s.Open(url)
-				queued = s.Service(learn.ServiceOptions{Queue: url, Redis: true, Postgres: true, Args: []string{"--batch=1"}})
-			})
-			queueClick, queueRate := rush(queued)
-			waited := queued.Query("SELECT CAST(percentile_cont(0.5) WITHIN GROUP (ORDER BY decided_ms - admitted_ms) AS bigint) FROM orders")
-			forgetVoucher(s, fmt.Sprint(queued.Query("SELECT max(id) FROM vouchers")))
-
-			s.Step("The same, and the consumer writes up to 256 orders in a transaction.", "同样有队列，消费者一个事务最多写 256 个订单。")
-			s.Quietly(func() {
-				queued.Die()
-				queued.Start("--batch=256")
-			})
-			_, batchRate := rush(queued)
-			forgetVoucher(s, fmt.Sprint(queued.Query("SELECT max(id) FROM vouchers")))
-
-			s.Millis("sync-click", syncClick, "median answer to a click without a queue", "不用队列时点击响应的中位数")
-			s.Millis("queue-click", queueClick, "median answer to a click with a queue", "用队列时点击响应的中位数")
-			s.Millis("queue-order", time.Duration(waited)*time.Millisecond, "median from click to order with a queue", "用队列时从点击到订单入库的中位数")
-			s.Figure("sync-rate", syncRate, "/s", learn.Text{EN: "orders without a queue", ZH: "不用队列的下单速度"})
-			s.Figure("queue-rate", queueRate, "/s", learn.Text{EN: "orders with a queue, one in a transaction", ZH: "用队列、一个事务一单的下单速度"})
-			s.Figure("batch-rate", batchRate, "/s", learn.Text{EN: "orders with a queue, many in a transaction", ZH: "用队列、一个事务多单的下单速度"})
-			s.Figure("click-gain", float64(syncClick)/float64(queueClick), "×", learn.Text{EN: "faster answers to clicks", ZH: "点击响应快了多少倍"})
-			s.Figure("queue-gain", queueRate/syncRate, "×", learn.Text{EN: "orders a second, one in a transaction", ZH: "一事务一单时的下单速度倍数"})
-			s.Figure("batch-gain", batchRate/syncRate, "×", learn.Text{EN: "orders a second, many in a transaction", ZH: "一事务多单时的下单速度倍数"})
-			s.Figure("wait-ratio", float64(waited)*1e6/float64(queueClick), "×", learn.Text{EN: "from click to order, against the click's answer", ZH: "从点击到入库，是点击响应的多少倍"})
+			s.Millis("sync-click", direct.click(), "median answer to a click without a queue", "不用队列时点击响应的中位数")
+			s.Millis("queue-click", single.click(), "median answer to a click with a queue", "用队列时点击响应的中位数")
+			s.Millis("queue-order", single.order(), "median from click to order with a queue", "用队列时从点击到订单入库的中位数")
+			s.Figure("sync-rate", direct.rate(), "/s", learn.Text{EN: "orders without a queue", ZH: "不用队列的下单速度"})
+			s.Figure("queue-rate", single.rate(), "/s", learn.Text{EN: "orders with a queue, one in a transaction", ZH: "用队列、一个事务一单的下单速度"})
+			s.Figure("batch-rate", batched.rate(), "/s", learn.Text{EN: "orders with a queue, many in a transaction", ZH: "用队列、一个事务多单的下单速度"})
+			s.Figure("click-gain", float64(direct.click())/float64(single.click()), "×", learn.Text{EN: "faster answers to clicks", ZH: "点击响应快了多少倍"})
+			s.Figure("queue-gain", single.rate()/direct.rate(), "×", learn.Text{EN: "orders a second, one in a transaction", ZH: "一事务一单时的下单速度倍数"})
+			s.Figure("batch-gain", batched.rate()/direct.rate(), "×", learn.Text{EN: "orders a second, many in a transaction", ZH: "一事务多单时的下单速度倍数"})
+			s.Figure("wait-ratio", float64(single.order())/float64(single.click()), "×", learn.Text{EN: "from click to order, against the click's answer", ZH: "从点击到入库，是点击响应的多少倍"})
 		},
 		Expect: learn.Conditions{"wait-ratio": learn.AtLeast(2)},
 		Why: learn.Text{
@@ -119,11 +71,4 @@ func async() learn.Lesson {
 			{Text: learn.Text{EN: "Little's law: what is on its way is rate times time", ZH: "利特尔法则：在途数量 = 速率 × 时间"}, URL: "https://en.wikipedia.org/wiki/Little%27s_law"},
 		},
 	}
-}
-
-// id is a voucher's as the database has it.
-func id(s *learn.Stand, text string) (n int64) {
-	_, err := fmt.Sscan(text, &n)
-	s.Must(err)
-	return n
 }

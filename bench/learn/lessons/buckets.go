@@ -28,7 +28,7 @@ func buckets() learn.Lesson {
 		},
 		Right: 1,
 		Needs: []learn.Need{{Kind: "redis"}},
-		Takes: 2 * time.Second,
+		Takes: 3 * time.Second,
 		Try: func(s *learn.Stand) {
 			redis := s.Redis()
 			names := make([]string, parts)
@@ -93,8 +93,10 @@ func buckets() learn.Lesson {
 				})
 				return 3000 / took.Seconds()
 			}
-			speed(1) // whoever comes first warms up
-			one, many := speed(1), speed(parts)
+			var one, many float64
+			for range 3 { // the best of three: others use this machine too
+				one, many = max(one, speed(1)), max(many, speed(parts))
+			}
 			s.Figure("one-rate", one, "/s", learn.Text{EN: "clicks with one part", ZH: "1 个桶的点击速度"})
 			s.Figure("many-rate", many, "/s", learn.Text{EN: "clicks with 16 parts", ZH: "16 个桶的点击速度"})
 			s.Figure("gain", many/one, "×", learn.Text{EN: "what 16 parts bring on one Redis", ZH: "单个 Redis 上拆 16 个桶的收益"})

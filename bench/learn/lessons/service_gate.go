@@ -2,6 +2,7 @@ package lessons
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"queuelab/bench/learn"
@@ -40,5 +41,12 @@ func leftAtGate(s *learn.Stand, voucher string) (n int64) {
 	for _, key := range inGate(s, voucher, "sale") {
 		n += s.Int(unseen, "HGET", key, "stock")
 	}
+	return n
+}
+
+// id is a voucher's as the database has it.
+func id(s *learn.Stand, text string) (n int64) {
+	_, err := fmt.Sscan(text, &n)
+	s.Must(err)
 	return n
 }
