@@ -237,3 +237,10 @@ func TestANeedThatNobodyMeetsIsTheWholeConflict(t *testing.T) {
 		t.Errorf("got %v, want durable alone", got)
 	}
 }
+
+func TestTrialsWithoutALossSayWhatTheyExclude(t *testing.T) {
+	m := stored(t).worst("rabbitmq/quorum", powerLoss)
+	if got := m.lossProof().Bound; got != "above 25.9 % per trial excluded at 95 %" {
+		t.Errorf("got %q of 10 trials, want what they exclude", got)
+	}
+}

@@ -99,6 +99,12 @@ func TestAnAnswerSaysWhatWouldChangeIt(t *testing.T) {
 	if got, _ := change(a, "The first place is not certain"); !strings.HasPrefix(got.Command, "queuelab run --suite full --backends redis-streams/aof-always,") {
 		t.Errorf("got %+v, want how to be certain", got)
 	}
+	if a, err = e.Choose(Needs{Must: []string{"replay", "routing"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := change(a, `Without "routing"`); !ok || !slices.Contains(got.Settings, "kafka/acks-all") {
+		t.Errorf("got %+v, want the need without which most would fit", a.Changes)
+	}
 	broken := with(t, as(trial.VerdictInvalid, fallen("rabbitmq", "quorum", powerLoss, 3, 0)))
 	if a, err = broken.Choose(Needs{Loses: NothingOnPowerLoss}); err != nil {
 		t.Fatal(err)
