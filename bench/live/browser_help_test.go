@@ -213,13 +213,16 @@ func count(name string) string {
 	return fmt.Sprintf(`Number(document.querySelector('.lane [data-count="%s"] td')?.textContent.replaceAll(",", "") || -1)`, name)
 }
 
-// everyPoint clicks a picture all over, until something opens.
-const everyPoint = `(() => {
-	const canvas = document.querySelector(".lane canvas"), box = canvas.getBoundingClientRect();
-	for (let y = 5; y < box.height; y += 10) for (let x = 5; x < box.width; x += 10) {
-		if (document.getElementById("story").open) return;
-		canvas.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: box.left + x, clientY: box.top + y }));
+// clickDot finds the dot of the first message of the list in the picture, and
+// clicks it.
+const clickDot = `(() => {
+	const canvas = document.querySelector(".lane canvas"), box = canvas.getBoundingClientRect(), id = document.querySelector(".ids [data-id]").dataset.id;
+	for (let y = 5; y < box.height; y += 8) for (let x = 5; x < box.width; x += 8) {
+		const at = { bubbles: true, clientX: box.left + x, clientY: box.top + y };
+		canvas.dispatchEvent(new MouseEvent("mousemove", at));
+		if (canvas.title === id) return canvas.dispatchEvent(new MouseEvent("click", at));
 	}
+	return false;
 })()`
 
 // drawn is how often pictures were drawn within a second.

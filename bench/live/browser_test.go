@@ -140,7 +140,7 @@ func TestTheLabInABrowser(t *testing.T) {
 		}
 		keys(ctx, t, kb.Escape)
 		until(ctx, t, "the story is closed", `!document.getElementById("story").open`)
-		ask[any](ctx, t, everyPoint)
+		until(ctx, t, "its dot is in the picture", clickDot)
 		until(ctx, t, "a click on its dot opens it, too", `document.getElementById("story").open && /^Lost: /.test(document.querySelector("#story .verdict").textContent)`)
 		keys(ctx, t, kb.Escape)
 	})

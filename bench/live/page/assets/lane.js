@@ -23,6 +23,11 @@ export class Lane {
       desk.pick(n);
       if (id) desk.tell(n, id);
     });
+    this.q("canvas").addEventListener("mousemove", (e) => {
+      const id = this.scene.at(e.offsetX, e.offsetY) ?? "";
+      if (e.target.title !== id) e.target.title = id;
+      e.target.style.cursor = id ? "pointer" : "";
+    });
     for (const d of this.e.querySelectorAll("details.more")) d.addEventListener("toggle", () => desk.refresh());
     this.e.addEventListener("focusin", () => desk.pick(n));
     this.speak();
