@@ -31,21 +31,21 @@ func async() learn.Lesson {
 			t.publisher, t.consumer = s.Publisher(q), s.Consumer(q)
 			s.Quietly(func() { t.direct(50); t.queued(50, 1); t.queued(50, 256) }) // whoever comes first warms up
 
-			s.Step("Three rounds of each: 25 buyers at a time click until there are 150 orders. First without a queue: the click waits for the transaction.", "各做三轮：25 个并发买家点击，直到 150 个订单。先不用队列：点击等事务做完。")
+			s.Step("Three rounds of each: 25 buyers at a time click until there are 100 orders. First without a queue: the click waits for the transaction.", "各做三轮：25 个并发买家点击，直到 100 个订单。先不用队列：点击等事务做完。")
 			var direct, single, batched pace
 			for i := range 3 {
 				if i == 1 {
 					s.Step("Again, all three kinds.", "再来，三种各一轮。")
 				}
-				direct.add(t.direct(150))
+				direct.add(t.direct(100))
 				if i == 0 {
 					s.Step("With a queue: the click publishes. 25 consumers write one order in a transaction, the same one.", "用队列：点击只发消息。25 个消费者，一个事务写一个订单，事务和刚才一样。")
 				}
-				single.add(t.queued(150, 1))
+				single.add(t.queued(100, 1))
 				if i == 0 {
 					s.Step("With a queue, and one consumer that writes up to 256 orders in a transaction.", "用队列，一个消费者一个事务最多写 256 个订单。")
 				}
-				batched.add(t.queued(150, 256))
+				batched.add(t.queued(100, 256))
 			}
 			s.Millis("sync-click", direct.click(), "median answer to a click without a queue", "不用队列时点击响应的中位数")
 			s.Millis("queue-click", single.click(), "median answer to a click with a queue", "用队列时点击响应的中位数")
