@@ -48,6 +48,7 @@ func TestNobodyIsToldAsLostWithoutEvidence(t *testing.T) {
 		held, dead   bool
 		hidden, died bool
 		again        bool // asked twice, far enough apart
+		soon         bool // asked twice, half as far
 	}
 	empty, full, untold := look{ok: true}, look{ok: true, ready: 1}, look{ok: true, inFlight: -1}
 	for _, c := range []struct {
@@ -58,6 +59,7 @@ func TestNobodyIsToldAsLostWithoutEvidence(t *testing.T) {
 		lost    bool
 	}{
 		{"an empty broker says so once", "redis-list/aof-everysec", atMost, evidence{look: empty}, false},
+		{"an empty broker says so twice, within a second", "redis-list/aof-everysec", atMost, evidence{look: empty, soon: true}, false},
 		{"an empty broker says so for a second", "redis-list/aof-everysec", atMost, evidence{look: empty, again: true}, true},
 		{"a broker that holds something may hold it", "redis-list/aof-everysec", atMost, evidence{look: full, again: true}, false},
 		{"a broker that is down says nothing", "redis-list/aof-everysec", atMost, evidence{look: look{}, again: true}, false},
@@ -85,8 +87,10 @@ func TestNobodyIsToldAsLostWithoutEvidence(t *testing.T) {
 			}
 			c.e.look.asked = now - long/2
 			doubt := a.suspect(c.e.look, held, dead, c.e.hidden, c.e.died)
-			if c.e.again {
-				c.e.look.asked = now
+			if c.e.again || c.e.soon {
+				if c.e.look.asked += int64(missing) / 2; c.e.again {
+					c.e.look.asked = now
+				}
 				a.suspect(c.e.look, held, dead, c.e.hidden, c.e.died)
 			}
 			if got := len(a.suspects) == 1; got != c.lost {
