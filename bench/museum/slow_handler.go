@@ -59,8 +59,10 @@ func slowHandler() Exhibit {
 			s.Must(next(s, only).Ack(false))
 			lost := int64(0)
 			select {
-			case <-closed:
-				lost = 1
+			case reason := <-closed:
+				if reason != nil {
+					lost = 1
+				}
 			case <-time.After(4 * time.Second):
 			}
 			s.Count("repair-closed", lost, "channels closed under a slow handler", "因处理太慢被关闭的信道")

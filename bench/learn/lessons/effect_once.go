@@ -122,9 +122,8 @@ func commit(s *learn.Stand, st *database, message string, breaks bool) error {
 	_, err = tx.ExecContext(s.Context(), "INSERT INTO effects VALUES ($1)", message)
 	s.Must(err)
 	if breaks {
-		ended, err := db.QueryContext(context.WithoutCancel(s.Context()), "SELECT pg_terminate_backend($1)", session)
-		s.Must(err)
-		s.Must(ended.Close())
+		var ended bool
+		s.Must(db.QueryRowContext(context.WithoutCancel(s.Context()), "SELECT pg_terminate_backend($1)", session).Scan(&ended))
 	}
 	return tx.Commit()
 }

@@ -36,7 +36,7 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	// A race detector sleeps for a second at the end of each process, and there are
 	// many.
 	if os.Getenv("GORACE") == "" {
-		os.Setenv("GORACE", "atexit_sleep_ms=0")
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // costs seconds at worst
 	}
 	brokertest.Main(m, ignore...)
 }
