@@ -344,7 +344,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, v *show) erro
 		}
 		_ = out.SetWriteDeadline(time.Now().Add(heartbeat)) // a reader that hangs is one that is gone
 		if err = errors.Join(err, out.Flush()); err != nil || over {
-			return nil //nolint:nilerr // a reader that is gone is no failure
+			return nil // a reader that is gone is no failure
 		}
 		select {
 		case <-more:

@@ -302,9 +302,6 @@ func (l *lane) close() error {
 		errs = append(errs, p.follower.Close())
 	}
 	l.mu.Unlock()
-	if l.looker != nil {
-		l.looker.close()
-	}
 	if l.watch != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		if l.warm.struck() == "" {

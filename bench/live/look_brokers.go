@@ -189,7 +189,7 @@ func (r *rabbitLooker) look(ctx context.Context) (structure, queue.Backlog, erro
 		r.conn, r.ch = conn, nil
 	}
 	conn := r.conn
-	stop := context.AfterFunc(ctx, func() { conn.CloseDeadline(time.Now().Add(10 * time.Millisecond)) })
+	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(10 * time.Millisecond)) })
 	defer stop()
 	var err error
 	if r.ch == nil || r.ch.IsClosed() {

@@ -47,7 +47,9 @@ func (s *Server) Serve(ctx context.Context, listen string, remote bool, opened f
 	if h.Shutdown(short) != nil {
 		h.Close()
 	}
-	<-served
+	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(err, failed)
+	}
 	return err
 }
 

@@ -145,6 +145,11 @@ func (s *show) run() {
 	s.wind()
 	stopWatching()
 	observing.Wait()
+	for _, l := range s.lanes {
+		if l.looker != nil {
+			l.looker.close()
+		}
+	}
 	if s.rows != nil {
 		s.rows.Close()
 	}

@@ -93,9 +93,7 @@ func (l *lane) chronicle() (*chronicle, error) {
 			c.deaths = append(c.deaths, death{l.show.since(p.endedAt), p.n, "kill -9"})
 		}
 	}
-	for _, s := range l.blows {
-		c.deaths = append(c.deaths, s)
-	}
+	c.deaths = append(c.deaths, l.blows...)
 	if l.final != nil {
 		for _, x := range l.final.Lost {
 			if id, err := ledger.ParseID(x.id); err == nil {
