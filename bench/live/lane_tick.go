@@ -245,8 +245,11 @@ func (l *lane) json() map[string]any {
 	defer l.mu.Unlock()
 	v := map[string]any{
 		"lane": l.n, "setting": l.setting.String(), "backend": l.setting.Backend, "kind": l.kind, "promise": l.setting.Promise,
-		"guarantee": nil, "queue": l.name, "database": l.show.databaseKind(), "state": l.state, "error": l.err,
+		"guarantee": nil, "queue": l.name, "database": nil, "state": l.state, "error": l.err,
 		"strikes": l.availability(), "shares": map[string][]int{"broker": l.sharers(fault.AtBroker), "database": l.sharers(fault.AtDatabase)},
+	}
+	if _, url := l.show.effects(); url != "" {
+		v["database"] = l.show.databaseKind()
 	}
 	if l.account != nil {
 		v["guarantee"] = l.caps.Guarantee.String()
