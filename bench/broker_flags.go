@@ -1,6 +1,14 @@
 package main
 
-import "maps"
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"queuelab/bench/broker"
+	"queuelab/bench/learn"
+)
 
 // brokerFlags let a user bring brokers along: one for each kind that the lab can
 // start, and for each cluster.
@@ -24,4 +32,24 @@ func (f brokerFlags) external() map[string]string {
 	}
 	maps.DeleteFunc(m, func(_, url string) bool { return url == "" })
 	return m
+}
+
+// answer asks each broker that was given by URL, and that lessons share, whether it
+// serves: a wrong URL is one sentence, and no lesson that measures something else.
+func (f brokerFlags) answer(ctx context.Context, chosen []learn.Lesson) error {
+	given := f.external()
+	for _, kind := range slices.Sorted(maps.Keys(given)) {
+		shares := func(n learn.Need) bool { return n.Kind == kind && !n.Own && !n.Storage }
+		if !slices.ContainsFunc(chosen, func(l learn.Lesson) bool { return slices.ContainsFunc(l.Needs, shares) }) {
+			continue
+		}
+		b, err := broker.External(kind, given[kind])
+		if err == nil {
+			err = b.Ready(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("--%s: %w", kind, err)
+		}
+	}
+	return nil
 }

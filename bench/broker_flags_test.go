@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"queuelab/bench/broker"
+	"queuelab/bench/learn"
+	"queuelab/bench/learn/lessons"
 )
 
 func TestEachKindOfBrokerCanBeGivenByURL(t *testing.T) {
@@ -25,5 +28,23 @@ func TestEachKindOfBrokerCanBeGivenByURL(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "--"+kind+": "+kind+" does not answer") {
 			t.Errorf("--%s at a dead address: got %v, want an error that begins with the flag, before anything is measured", kind, err)
 		}
+	}
+	for _, args := range [][]string{{"learn", "2", "--no-ask"}, {"museum", "1"}, {"exam", "--questions", "53", "--answers", strings.Repeat("0,", 52) + "0"}, {"learn", "--book", t.TempDir()}} {
+		_, _, err := command(t, append(args, "--redis", dead["redis"])...)
+		if err == nil || !strings.HasPrefix(err.Error(), "--redis: redis does not answer") {
+			t.Errorf("%v at a dead address: got %v, want an error that begins with the flag, and no lesson that measures something else", args, err)
+		}
+	}
+	if _, _, err := command(t, "museum", "--list", "--redis", dead["redis"]); err != nil {
+		t.Errorf("got %v of a list, want that it asks no broker", err)
+	}
+}
+
+func TestWhereNobodyAnswersItIsSaidWhatToDo(t *testing.T) {
+	var said bytes.Buffer
+	e := &env{ctx: t.Context(), stdin: strings.NewReader("2\n"), stderr: &said}
+	guesses, err := predictions(e, lessons.All()[:3], learn.EN, "--answers gives the predictions")
+	if err != nil || len(guesses) != 1 || !strings.Contains(said.String(), "\nqueuelab: nobody answers; --answers gives the predictions\n") {
+		t.Errorf("got %v, %v, %q, want the one prediction, and on a line of its own what to do", guesses, err, &said)
 	}
 }

@@ -104,6 +104,9 @@ func (c learnCmd) Run(e *env) error {
 			return usage(e, err)
 		}
 	}
+	if err := c.answer(e.ctx, chosen); err != nil {
+		return err
+	}
 	guesses, err := c.predict(e, chosen, lang)
 	if err != nil {
 		return err
@@ -135,17 +138,18 @@ func (c learnCmd) predict(e *env, chosen []learn.Lesson, lang learn.Lang) (map[i
 	if c.NoAsk || c.JSON || c.All {
 		return nil, nil
 	}
-	return predictions(e, chosen, lang)
+	return predictions(e, chosen, lang, "--no-ask asks for no prediction")
 }
 
-// predictions are by number of the lesson.
-func predictions(e *env, chosen []learn.Lesson, lang learn.Lang) (map[int]int, error) {
+// predictions are by number of the lesson; otherwise says what to do where nobody
+// answers.
+func predictions(e *env, chosen []learn.Lesson, lang learn.Lang, otherwise string) (map[int]int, error) {
 	asker := learn.Asker{In: bufio.NewReader(e.stdin), Out: e.stderr, Lang: lang}
 	guesses := map[int]int{}
 	for _, l := range chosen {
 		choice, predicted, err := asker.Predict(e.ctx, l)
 		if errors.Is(err, learn.ErrNobody) {
-			fmt.Fprintln(e.stderr, "queuelab: nobody answers; --no-ask asks for no prediction")
+			fmt.Fprintln(e.stderr, "\nqueuelab: nobody answers;", otherwise)
 			return guesses, nil
 		}
 		if err != nil {
@@ -251,8 +255,14 @@ func (c examCmd) Run(e *env) error {
 		if err != nil {
 			return usage(e, err)
 		}
-	} else if guesses, err = predictions(e, drawn, lang); err != nil {
+	}
+	if err := c.answer(e.ctx, drawn); err != nil {
 		return err
+	}
+	if c.Answers == "" {
+		if guesses, err = predictions(e, drawn, lang, "--answers gives the predictions"); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(e.stderr, "queuelab: seed %d; now every experiment is run\n", seed)
 	inOrder := slices.Clone(drawn)

@@ -41,6 +41,10 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	dangling := filepath.Join(t.TempDir(), "dangling")
+	if err := os.Symlink(filepath.Join(file, "book"), dangling); err != nil {
+		t.Fatal(err)
+	}
 	newer := t.TempDir()
 	if err := os.WriteFile(filepath.Join(newer, "result.json"), []byte(`{"schema":99}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -77,6 +81,9 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 		"seckill is missing":      {[]string{"run", "--suite", "smoke", "--out", t.TempDir(), "--seckill", "/nonexistent/seckill"}, "--seckill"},
 		"report without a result": {[]string{"report", t.TempDir()}, "result.json"},
 		"report of a newer lab":   {[]string{"report", newer}, "99"},
+		"a lesson without a name": {[]string{"learn", ""}, "a word of the question"},
+		"an exhibit to be listed": {[]string{"museum", "--list", "99"}, "--list lists all of them"},
+		"a book that cannot be":   {[]string{"learn", "--book", dangling, "--redis", "redis://127.0.0.1:1/0"}, "--book: "},
 		"up of nothing known":     {[]string{"up", "zeromq"}, "zeromq"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,6 +33,9 @@ func (c museumCmd) Run(e *env) error {
 	all := museum.All()
 	lang := c.lang()
 	if c.List {
+		if len(c.Exhibits) > 0 {
+			return usage(e, fmt.Errorf("--list lists all of them: leave out %q, or --list", c.Exhibits[0]))
+		}
 		return c.list(e, all, lang)
 	}
 	chosen := all
@@ -49,6 +52,9 @@ func (c museumCmd) Run(e *env) error {
 				}
 			}
 		}
+	}
+	if err := c.answer(e.ctx, museum.Lessons(chosen)); err != nil {
+		return err
 	}
 	find, cleanup := c.find(e)
 	defer cleanup()

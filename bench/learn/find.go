@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,9 @@ import (
 func Find(all []Lesson, wanted []string) ([]Lesson, error) {
 	var found []Lesson
 	for _, want := range wanted {
+		if strings.TrimSpace(want) == "" {
+			return nil, errors.New("there is none without a name: give a number, a name, or a word of the question")
+		}
 		some := match(all, want)
 		if len(some) == 0 {
 			return nil, fmt.Errorf("there is none called %q: %s", want, suggest(all, want))
@@ -30,9 +34,6 @@ func match(all []Lesson, want string) []Lesson {
 		return pick(all, func(l Lesson) bool { return l.Number == n })
 	}
 	word := strings.ToLower(strings.TrimSpace(want))
-	if word == "" {
-		return nil
-	}
 	if exact := pick(all, func(l Lesson) bool { return l.Name == word }); len(exact) > 0 {
 		return exact
 	}

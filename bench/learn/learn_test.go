@@ -131,6 +131,19 @@ func TestAnExamIsScoredAgainstWhatWasMeasured(t *testing.T) {
 	}
 }
 
+func TestAPredictionIsJudgedByWhatWasMeasured(t *testing.T) {
+	for _, c := range []struct {
+		guess, measured int
+		said            string
+	}{{1, 1, "was right"}, {0, 1, "You predicted: none"}, {1, 0, "You predicted: one"}, {0, 0, "was right"}, {1, -1, "You predicted: one"}} {
+		var b bytes.Buffer
+		r := Result{Choices: []Text{{EN: "none"}, {EN: "one"}}, Right: 1, Measured: c.measured, Guess: &c.guess}
+		if err := Print(&b, r, EN, true); err != nil || !strings.Contains(b.String(), c.said) || strings.Contains(b.String(), "on the wire") {
+			t.Errorf("predicted %d, measured %d: got %v, %q, want %q, and no heading of a transcript that says nothing", c.guess, c.measured, err, &b, c.said)
+		}
+	}
+}
+
 func TestTheSameSeedDrawsTheSame(t *testing.T) {
 	var all []Lesson
 	for n := range 50 {

@@ -71,11 +71,7 @@ func (p *pool) start(ctx context.Context, n Need) (*broker.Broker, error) {
 			return nil, fmt.Errorf("%w: %w", broker.ErrUnavailable, err)
 		}
 	}
-	b, err := broker.Start(ctx, broker.Options{Kind: n.Kind, Setting: n.Setting, Storage: n.Storage, Log: p.log})
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", n.Kind, err)
-	}
-	return b, nil
+	return broker.Start(ctx, broker.Options{Kind: n.Kind, Setting: n.Setting, Storage: n.Storage, Log: p.log})
 }
 
 func (p *pool) close() error {

@@ -30,7 +30,7 @@ func (l Lang) words(en, zh string) string { return Text{en, zh}.In(l) }
 // wire is told too.
 func Print(w io.Writer, r Result, l Lang, transcript bool) error {
 	p := &printer{w: w}
-	if transcript {
+	if transcript && len(r.Said) > 0 {
 		if p.err = PrintTranscript(w, r, l); p.err != nil {
 			return p.err
 		}
@@ -45,9 +45,10 @@ func Print(w io.Writer, r Result, l Lang, transcript bool) error {
 	if r.Measured >= 0 {
 		p.say("\n%s %s", l.words("Measured answer:", "实测答案："), Fill(r.Choices[r.Measured].In(l), r.Figures))
 	}
+	// Against what was measured, as an exam is scored.
 	if r.Guess != nil {
 		verdict := l.words("Your prediction was right.", "你的预测是对的。")
-		if *r.Guess != r.Right {
+		if *r.Guess != r.Measured {
 			verdict = l.words("You predicted: ", "你的预测是：") + r.Choices[*r.Guess].In(l)
 		}
 		p.say("%s", verdict)

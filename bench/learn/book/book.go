@@ -32,8 +32,7 @@ type Edition struct {
 
 // Condition is one under which the figures came about.
 type Condition struct {
-	Name  learn.Text
-	Value string
+	Name, Value learn.Text
 }
 
 // Write writes the book into a directory, which it makes. What else is in it

@@ -38,7 +38,7 @@ func edition() Edition {
 	return Edition{
 		Lessons: []learn.Result{result(1, "one"), skipped, failed}, Museum: []learn.Result{shown},
 		Exhibits: []museum.Exhibit{{Number: 1, Name: "shown", Found: []string{"001", "003"}}},
-		At:       time.Unix(0, 0).UTC(), Conditions: []Condition{{Name: learn.Text{EN: "processor", ZH: "处理器"}, Value: "2 cores"}},
+		At:       time.Unix(0, 0).UTC(), Conditions: []Condition{{Name: learn.Text{EN: "processor", ZH: "处理器"}, Value: learn.Text{EN: "2 cores", ZH: "2 核"}}},
 	}
 }
 
@@ -95,7 +95,7 @@ func TestPagesSayWhatWasMeasuredUnderWhichConditions(t *testing.T) {
 	}
 	for file, wants := range map[string][]string{
 		"en/01-one.html":          {"3 kept", "Send &lt;one&gt;.", "2 cores", "1970-01-01", "3 more lines", "redis-list/aof-always none"},
-		"zh/01-one.html":          {"留下 3", "处理器", `lang="zh-CN"`},
+		"zh/01-one.html":          {"留下 3", "处理器", "2 核", `lang="zh-CN"`},
 		"en/02-skipped.html":      {"Not tried in this run: no broker"},
 		"en/03-failed.html":       {"kept is 3, expected 4"},
 		"en/museum-01-shown.html": {"001, 003", "Damage", "Repaired"},
