@@ -87,8 +87,8 @@ func maxlenTrims() learn.Lesson {
 			ZH: "MAXLEN 只数条目，不看消费组：{trimmed} 条没人确认过就被裁掉了。PEL 里 {pending} 个 id 都还在，只有 {bodies} 个还有内容；XAUTOCLAIM 交出 {claimed} 个，并报告 {deleted} 个已删除。在 maxlen=2 的队列里，五个已接收的订单继任者收到 {got} 个，被告知 {told} 个已消失，而没人读过的那一个悄无声息地没了。",
 		},
 		Say: learn.Text{
-			EN: "MAXLEN trims by length only and drops orders that are pending or unread; the id stays in the PEL with an empty body. For orders trim by MINID below the oldest pending entry, and bound the backlog at the door. A consumer must treat a nil body as a lost order and reconcile, and never crash on it.",
-			ZH: "MAXLEN 只按长度裁剪，待确认的、未读的订单都会被丢，PEL 里只剩空壳 id。订单流要用 MINID 裁到最老的待确认条目之前，积压上限放在入口控制。消费者读到空内容要当作丢单去对账，不能崩溃。",
+			EN: "MAXLEN trims by length only and drops orders that are pending or unread; the id stays in the PEL with an empty body. For orders trim by MINID below the oldest entry that is pending or unread, and bound the backlog at the door. A consumer must treat a nil body as a lost order and reconcile, and never crash on it.",
+			ZH: "MAXLEN 只按长度裁剪，待确认的、未读的订单都会被丢，PEL 里只剩空壳 id。订单流要用 MINID 裁到最老的待确认或未读条目之前，积压上限放在入口控制。消费者读到空内容要当作丢单去对账，不能崩溃。",
 		},
 		Further: []learn.Link{{Cell: "redis-streams/maxlen backlog"}},
 	}
