@@ -69,7 +69,7 @@ func ackKeeps() learn.Lesson {
 			ZH: "XACK 只是把条目从组的待确认列表里划掉，因为别的组可能还要读：确认前长度 {before}，确认后 {after-ack}。XDEL 才真正删除，删后剩 {after-del}。所以没人裁剪时，{kept} 个已确认的订单仍占着 {kept-memory}。我们的队列会把所有组都不再需要的部分裁掉（以 100 条的整节点为单位），同样多的订单只剩 {trimmed} 条。",
 		},
 		Say: learn.Text{
-			EN: "A Stream is a log: XACK moves a group on and frees nothing. Trim it with XTRIM MINID below the oldest pending entry of every group, or what a group without any has read. MAXLEN also bounds memory, but drops orders that nobody has handled.",
+			EN: "A Stream is a log: XACK moves a group on and frees nothing. Trim with XTRIM MINID only what every group is done with: below its oldest pending entry, or below what it has not read yet where none is pending. MAXLEN also bounds memory, but drops orders that nobody has handled.",
 			ZH: "Stream 是一份日志：XACK 只推进消费组，不释放内存。用 XTRIM MINID 裁到每个组最老的待确认条目之前；没有待确认条目的组，只裁到它读过的位置。MAXLEN 也能限制内存，但会丢掉还没处理的订单。",
 		},
 		Further: []learn.Link{{Text: learn.Text{EN: "XTRIM", ZH: "XTRIM"}, URL: "https://redis.io/docs/latest/commands/xtrim/"}},

@@ -63,8 +63,8 @@ func criterionReplay() learn.Lesson {
 			ZH: "队列在确认后就忘掉：十个订单，List 再给出 {again-redis-list} 个，RabbitMQ {again-rabbitmq} 个，内存队列 {again-memory} 个，Pub/Sub {again-redis-pubsub} 个。日志保留消息，只移动各组读到哪里的标记，所以 Stream 再投 {again-redis-streams} 个，Kafka {again-kafka} 个。两者还能从某个时刻开始：十三个订单里有 {since-redis-streams} 和 {since-kafka} 个在那之后。",
 		},
 		Say: learn.Text{
-			EN: "Choose a log, Kafka or a Stream, when new systems must read old orders or a bug in a consumer must be made good. How far back it goes is its retention: a Stream that is trimmed after the ack replays nothing. A replay repeats every effect, so the handler must be idempotent.",
-			ZH: "新系统要读历史订单、或要补救消费端的 bug，就选日志型：Kafka 或 Stream。能回放多久取决于保留策略：确认后就裁剪的 Stream 无从重放。重放会重复每一次副作用，处理必须幂等。",
+			EN: "Choose a log, Kafka or a Stream (or RabbitMQ's queue type stream, not tried here), when new systems must read old orders or a bug in a consumer must be made good. How far back it goes is its retention: a Stream that is trimmed after the ack replays nothing. A replay repeats every effect, so the handler must be idempotent.",
+			ZH: "新系统要读历史订单、或要补救消费端的 bug，就选日志型：Kafka 或 Redis Stream（RabbitMQ 另有 stream 类型的队列，这里没有测）。能回放多久取决于保留策略：确认后就裁剪的 Stream 无从重放。重放会重复每一次副作用，处理必须幂等。",
 		},
 	}
 }

@@ -64,8 +64,8 @@ func criterionRouting() learn.Lesson {
 			ZH: "RabbitMQ 的 exchange 在入队前就拿 routing key 和各队列的 binding 比对，发来 {got-rabbitmq} 个；Pub/Sub 拿频道名和连接订阅的内容比对，发来 {got-redis-pubsub} 个。Kafka 的 key 只决定分区，读一个 topic 就是读它的全部，来了 {got-kafka} 个。List 发来 {got-redis-list} 个，Stream {got-redis-streams} 个：在 Redis 里，一个 key 就是完整的地址。",
 		},
 		Say: learn.Text{
-			EN: "Only RabbitMQ routes stored messages: by key, by pattern or to all, and publishers need not know who listens. With Kafka, Streams and lists the topic or key is the route, so one publishes to several of them or filters in the consumer. Routing is worth a broker's rules when listeners come and go; a flash sale has one route and does not need it.",
-			ZH: "能对持久消息做路由的只有 RabbitMQ：按 key、按模式、广播都行，发布者不必知道谁在听。Kafka、Stream、List 的 topic 或 key 本身就是路由，要么发到多个，要么消费端过滤。订阅方常变时才值得用 broker 的规则；秒杀只有一条路，用不上。",
+			EN: "Of these only RabbitMQ routes stored messages: by key, by pattern or to all, and publishers need not know who listens. With Kafka, Streams and lists the topic or key is the route, so one publishes to several of them or filters in the consumer. Routing is worth a broker's rules when listeners come and go; a flash sale has one route and does not need it.",
+			ZH: "这几种里，能对持久消息做路由的只有 RabbitMQ：按 key、按模式、广播都行，发布者不必知道谁在听。Kafka、Stream、List 的 topic 或 key 本身就是路由，要么发到多个，要么消费端过滤。订阅方常变时才值得用 broker 的规则；秒杀只有一条路，用不上。",
 		},
 		Further: []learn.Link{{Text: learn.Text{EN: "Exchanges and bindings", ZH: "Exchange 与 binding"}, URL: "https://www.rabbitmq.com/tutorials/amqp-concepts"}},
 	}

@@ -94,8 +94,8 @@ func poison() learn.Lesson {
 			"failed": learn.Is(1), "letters": learn.Is(1), "left-after": learn.Is(1),
 		},
 		Why: learn.Text{
-			EN: "A message that is given back returns to its place, so the poison came {naive-tries} times in a second, and {naive-good} of those behind it were handled. Our worker counts attempts and pauses between them: it gave up after {worker-tries}. The {confirmed} others were confirmed, the poison was kept as {letters} dead letter, its order failed, and its unit went back to the gate: {left-after} left.",
-			ZH: "放回的消息回到原位，所以毒消息一秒来了 {naive-tries} 次，它后面的处理了 {naive-good} 条。我们的 worker 会计数并退避：{worker-tries} 次后放弃。另外 {confirmed} 单照常确认，毒消息留作 {letters} 封死信，订单判为失败，库存归还准入处：剩 {left-after} 件。",
+			EN: "A message that is given back to a classic queue returns to its place, and nobody counts, so the poison came {naive-tries} times in a second, and {naive-good} of those behind it were handled. Our worker counts attempts and pauses between them: it gave up after {worker-tries}. The {confirmed} others were confirmed, the poison was kept as {letters} dead letter, its order failed, and its unit went back to the gate: {left-after} left.",
+			ZH: "放回经典队列的消息回到原位，也没人计数，所以毒消息一秒来了 {naive-tries} 次，它后面的处理了 {naive-good} 条。我们的 worker 会计数并退避：{worker-tries} 次后放弃。另外 {confirmed} 单照常确认，毒消息留作 {letters} 封死信，订单判为失败，库存归还准入处：剩 {left-after} 件。",
 		},
 		Say: learn.Text{
 			EN: "Count attempts, back off, and after a few put the message aside with its cause: a dead letter with an alarm, never a silent drop. Giving up is a business decision too: fail the order, tell the buyer, and give stock and the buyer's mark back exactly once. Attempts must be counted outside of the process where the broker does not count, or a message that kills the process is new each time.",

@@ -74,8 +74,8 @@ func sixQueues() learn.Lesson {
 			ZH: "交出去就忘的队列，消息跟着消费者一起死：BRPOP 丢 {lost-redis-list} 条（手里那条），Pub/Sub 丢 {lost-redis-pubsub} 条，channel 丢 {lost-memory} 条（后面的全部）。留到确认为止的队列会再投一次：Stream 重复 {twice-redis-streams} 条，RabbitMQ {twice-rabbitmq} 条，Kafka {twice-kafka} 条，都是死之前已经落库的。这不是缺陷：确认和落库在两个系统里，死在中间，不是丢就是重。六种里两样都没有的有 {clean} 种。",
 		},
 		Say: learn.Text{
-			EN: "Memory, BRPOP and Pub/Sub are at most once; Streams, RabbitMQ and Kafka with an ack after the commit are at least once. No queue gives exactly once to a database beside it. I take at least once and make the effect once, by a unique key in the same transaction.",
-			ZH: "内存队列、BRPOP、Pub/Sub 是至多一次；Stream、RabbitMQ、Kafka 提交后再确认，是至少一次。没有哪个队列能对旁边的数据库做到恰好一次。我选至少一次，再用同一事务里的唯一键让它只生效一次。",
+			EN: "BRPOP, Pub/Sub and, once its process dies, memory are at most once; Streams, RabbitMQ and Kafka with an ack after the commit are at least once. No queue gives exactly once to a database beside it. I take at least once and make the effect once, by a unique key in the same transaction.",
+			ZH: "BRPOP、Pub/Sub 是至多一次，内存队列在进程死掉时也是；Stream、RabbitMQ、Kafka 提交后再确认，是至少一次。没有哪个队列能对旁边的数据库做到恰好一次。我选至少一次，再用同一事务里的唯一键让它只生效一次。",
 		},
 	}
 	for _, name := range []string{"memory/bounded", "redis-list/aof-everysec", "redis-streams/aof-everysec", "rabbitmq/quorum", "kafka/acks-all"} {
