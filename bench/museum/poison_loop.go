@@ -86,17 +86,19 @@ func poisonLoop() Exhibit {
 			s.Count("repair-handled", handled, "of the two good orders handled", "两条正常订单里处理完的")
 			s.Count("repair-dead", dead, "given up, and kept for an operator", "放弃并留给运维的")
 		},
+		// The broker counts deliveries, and one that came as its lease ran out is not
+		// handled.
 		Shows: learn.Conditions{
 			"damage-tried": learn.AtLeast(rounds - 1), "damage-handled": learn.Is(0),
-			"repair-tried": learn.Is(3), "repair-handled": learn.Is(2), "repair-dead": learn.Is(1),
+			"repair-tried": learn.Between(1, 3), "repair-handled": learn.Is(2), "repair-dead": learn.Is(1),
 		},
 		Happens: learn.Text{
 			EN: "The loop never leaves the order that cannot be handled: {damage-tried} tries in 100 rounds, and {damage-handled} of the 2 good orders behind it.",
 			ZH: "循环卡在坏订单上：100 轮试了 {damage-tried} 次，后面 2 条正常订单处理了 {damage-handled} 条。",
 		},
 		Mend: learn.Text{
-			EN: "Count the attempts, let the neighbours pass, and give up after {repair-tried}: {repair-handled} of 2 handled, {repair-dead} dead-lettered.",
-			ZH: "计数、放行邻居、试满 {repair-tried} 次就放弃：正常订单处理 {repair-handled}/2，死信 {repair-dead} 条。",
+			EN: "Count the attempts, let the neighbours pass, and give up after three: {repair-tried} tries, {repair-handled} of 2 handled, {repair-dead} dead-lettered.",
+			ZH: "计数、放行邻居、投递满三次就放弃：坏订单试了 {repair-tried} 次，正常订单处理 {repair-handled}/2，死信 {repair-dead} 条。",
 		},
 	}
 }
