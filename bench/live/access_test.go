@@ -5,8 +5,12 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+
+	"queuelab/bench/trial"
 )
 
 func TestOnlyWhoHasTheTokenComesIn(t *testing.T) {
@@ -179,5 +183,31 @@ func TestAWrongRequestIsOneSentence(t *testing.T) {
 	}
 	if greyed != 11 {
 		t.Errorf("got %d strikes greyed on a queue in a process, want 11: three of consumers and back are left, but for the start of one", greyed)
+	}
+}
+
+func TestABodyIsOneRequest(t *testing.T) {
+	for body, good := range map[string]bool{
+		`{"scenario":"lag"}`: true, "{\"scenario\":\"lag\"}\n ": true,
+		`{"scenario":"lag"} {}`: false, `{"scenario":"lag"} trailing`: false, "": false,
+	} {
+		var asked request
+		err := read(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/api/shows", strings.NewReader(body)), &asked)
+		var no refusal
+		if good != (err == nil) || !good && (!errors.As(err, &no) || no.code != "bad_request") {
+			t.Errorf("%q: got error %v, want it taken: %v", body, err, good)
+		}
+	}
+}
+
+func TestNothingIsGreyedBeforeTheQueueWasAsked(t *testing.T) {
+	l := &lane{state: stateStarting, setting: trial.Setting{Backend: "redis-list", Broker: "redis"}, show: &show{}}
+	for _, a := range l.availability() {
+		if !a.Available || a.Why != "" {
+			t.Errorf("%s: got greyed because %q, want it open while nobody knows", a.Name, a.Why)
+		}
+	}
+	if l.state = stateRunning; !slices.ContainsFunc(l.availability(), func(a availability) bool { return !a.Available }) {
+		t.Error("got nothing greyed once the lane runs without a database, want that greyed")
 	}
 }

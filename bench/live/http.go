@@ -96,6 +96,11 @@ func read(w http.ResponseWriter, r *http.Request, into any) error {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBody))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
+	if err == nil {
+		if _, end := d.Token(); !errors.Is(end, io.EOF) {
+			err = errors.New("there is more after its end")
+		}
+	}
 	var large *http.MaxBytesError
 	if err == nil || errors.As(err, &large) {
 		return err

@@ -56,10 +56,15 @@ func (l *lane) why(s fault.Strike) string {
 	return ""
 }
 
-// availability is what the page greys, and why.
+// availability is what the page greys, and why. While the lane starts neither the
+// queue nor the database has been asked what it can have, and nothing is greyed.
 func (l *lane) availability() []availability {
 	var all []availability
 	for _, b := range buttons() {
+		if l.state == stateStarting {
+			all = append(all, availability{b.Name, true, ""})
+			continue
+		}
 		why := l.why(b.strike)
 		if why == "" && l.setting.Broker == "" && b.Name == "start-consumer" {
 			why = noOther
