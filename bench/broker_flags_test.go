@@ -40,6 +40,24 @@ func TestEachKindOfBrokerCanBeGivenByURL(t *testing.T) {
 	}
 }
 
+func TestManyLessonsAreALineEachUnlessSomebodyPredictedOrWantsTheWire(t *testing.T) {
+	for _, c := range []struct {
+		transcript        string
+		n                 int
+		all, predicted    bool
+		brief, transcribe bool
+	}{
+		{"auto", 3, false, false, false, true}, {"auto", 4, false, false, true, false}, {"auto", 1, true, false, true, false},
+		{"auto", 4, false, true, false, false}, {"yes", 4, false, false, false, true}, {"yes", 1, true, false, false, true},
+		{"no", 3, false, true, false, false}, {"no", 4, false, false, true, false},
+	} {
+		brief, transcribe := learnCmd{Transcript: c.transcript, All: c.all}.shows(c.n, c.predicted)
+		if brief != c.brief || transcribe != c.transcribe {
+			t.Errorf("%+v: got %v, %v", c, brief, transcribe)
+		}
+	}
+}
+
 func TestWhereNobodyAnswersItIsSaidWhatToDo(t *testing.T) {
 	var said bytes.Buffer
 	e := &env{ctx: t.Context(), stdin: strings.NewReader("2\n"), stderr: &said}

@@ -111,12 +111,12 @@ func (c learnCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	show := c.Transcript == "yes" || c.Transcript == "auto" && !c.All && len(chosen) <= 3
+	brief, show := c.shows(len(chosen), len(guesses) > 0)
 	results, err := c.try(e, chosen, guesses, func(r learn.Result) error {
 		switch {
 		case c.JSON:
 			return nil
-		case c.All || len(chosen) > 3:
+		case brief:
 			return learn.PrintLine(e.stdout, r, lang)
 		}
 		if len(chosen) > 1 || guesses == nil {
@@ -131,6 +131,13 @@ func (c learnCmd) Run(e *env) error {
 		return err
 	}
 	return learned(e, results)
+}
+
+// shows chooses how n lessons are told: in a line each where they are many, unless
+// somebody predicted, or wants to see the wire.
+func (c learnCmd) shows(n int, predicted bool) (brief, transcript bool) {
+	many := c.All || n > 3
+	return many && !predicted && c.Transcript != "yes", c.Transcript == "yes" || c.Transcript == "auto" && !many
 }
 
 // predict asks for the reader's predictions; nil: nobody is asked.

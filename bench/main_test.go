@@ -42,7 +42,7 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 		t.Fatal(err)
 	}
 	dangling := filepath.Join(t.TempDir(), "dangling")
-	if err := os.Symlink(filepath.Join(file, "book"), dangling); err != nil {
+	if err := os.Symlink(filepath.Join(t.TempDir(), "gone", "book"), dangling); err != nil {
 		t.Fatal(err)
 	}
 	newer := t.TempDir()
