@@ -157,7 +157,9 @@ func (p *process) take(r ledger.Record) {
 		h = hold{n: h.n + 1, since: r.At}
 	case ledger.Effect:
 		h.done = true
-	case ledger.Acked, ledger.Nacked:
+	case ledger.Acked:
+		h.n = 0 // a delivery before it whose ack did not reach the broker is held no more, either
+	case ledger.Nacked:
 		h.n--
 	default:
 		return
