@@ -34,6 +34,7 @@ func (c learnCmd) book(e *env) error {
 	show := func(r learn.Result) error { return learn.PrintLine(e.stderr, r, c.lang()) }
 	results, err := c.try(e, planned, nil, show)
 	if err != nil {
+		_ = os.Remove(c.Book) // if nothing is in it
 		return err
 	}
 	told, shown := results[:len(all)], results[len(all):]

@@ -270,6 +270,9 @@ func (c examCmd) Run(e *env) error {
 		if guesses, err = predictions(e, drawn, lang, "--answers gives the predictions"); err != nil {
 			return err
 		}
+		if len(guesses) == 0 {
+			return usage(e, errors.New("nothing was predicted, so that there is nothing to score"))
+		}
 	}
 	fmt.Fprintf(e.stderr, "queuelab: seed %d; now every experiment is run\n", seed)
 	inOrder := slices.Clone(drawn)

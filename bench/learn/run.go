@@ -23,7 +23,8 @@ type Options struct {
 	External map[string]string      // URLs of brokers by kind; the others are started
 	Seckill  func() (string, error) // where the service's program is; asked by those that need it
 	Log      io.Writer              // progress for people, a line at a time; may be nil
-	// Done gets each result as it comes, one at a time; may be nil.
+	// Done gets each result as it comes, one at a time, but none of what was not begun
+	// when ctx ended; may be nil.
 	Done func(Result)
 }
 
@@ -45,11 +46,12 @@ func Run(ctx context.Context, lessons []Lesson, o Options) ([]Result, error) {
 	for _, lane := range split(lessons) {
 		lanes.Go(func() {
 			for _, i := range lane {
+				interrupted := ctx.Err() != nil
 				r, err := try(ctx, lessons[i], p, o)
 				mu.Lock()
 				results[i] = r
 				errs = append(errs, err)
-				if o.Done != nil {
+				if o.Done != nil && !interrupted {
 					o.Done(r)
 				}
 				mu.Unlock()
@@ -93,7 +95,7 @@ func try(ctx context.Context, l Lesson, p *pool, o Options) (r Result, tidy erro
 		r.Skipped = "interrupted before it was tried"
 		return r, nil
 	}
-	dir, err := os.MkdirTemp("", "queuelab-learn-")
+	dir, err := os.MkdirTemp("", fmt.Sprintf("queuelab-%d-learn-", os.Getpid())) // a later run removes what a killed one left
 	if err != nil {
 		return r, fmt.Errorf("make a directory for the lesson: %w", err)
 	}
