@@ -85,8 +85,10 @@ func TestOtherMachinesAreKeptOut(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", address, err, ErrRemote)
 		}
 	}
-	if err := serveOn(t, "nonsense", false); err == nil || !strings.Contains(err.Error(), "127.0.0.1:7070") {
-		t.Errorf("got %v for an address without a port, want an example of a right one", err)
+	for _, address := range []string{"nonsense", "127.0.0.1:99999", "127.0.0.1:abc", "127.0.0.1:-1"} {
+		if err := serveOn(t, address, false); err == nil || !strings.Contains(err.Error(), "127.0.0.1:7070") {
+			t.Errorf("%s: got %v, want an example of a right address", address, err)
+		}
 	}
 }
 

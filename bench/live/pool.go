@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -80,7 +79,7 @@ func (p *pool) get(ctx context.Context, at place) (*warm, error) {
 		b, err = broker.Start(ctx, broker.Options{Kind: at.kind, Setting: at.conf, Log: p.log})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", at.kind, err)
+		return nil, err // it names the broker
 	}
 	w.broker = b
 	return w, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -55,9 +56,12 @@ func (s *Server) Serve(ctx context.Context, listen string, remote bool, opened f
 
 // loopback refuses an address that others can reach.
 func loopback(ctx context.Context, listen string) error {
-	host, _, err := net.SplitHostPort(listen)
+	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return fmt.Errorf("address %q: %w; give one like 127.0.0.1:7070", listen, err)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return fmt.Errorf("address %q: the port %q is no number from 0 to 65535; give an address like 127.0.0.1:7070", listen, port)
 	}
 	if host == "" {
 		return fmt.Errorf("listen on %q: %w", listen, ErrRemote)
@@ -89,7 +93,7 @@ func taken(ctx context.Context, listen string) error {
 			}
 		}
 	}
-	return fmt.Errorf("another program has the port of %s: give another one with --listen, 127.0.0.1:0 takes any that is free", listen)
+	return fmt.Errorf("another program has the port of %s: choose another port with --listen; 127.0.0.1:0 takes any that is free", listen)
 }
 
 // reachable is an address that a browser on this machine can open.

@@ -126,13 +126,14 @@ class Page {
     for (const tick of this.recording.ticks) this.time.take(tick);
     this.show.state = "ended";
     this.following = false;
+    this.leap(this.time.begin ?? 0);
     $("pace").parentElement.hidden = false;
     this.states();
     this.spoken();
   }
 
   replay() {
-    this.leap(0);
+    this.leap(this.time.begin ?? 0);
     this.paused = false;
     this.states();
   }

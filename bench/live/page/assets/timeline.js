@@ -27,6 +27,7 @@ export class Timeline {
 
   // take adds what one event of the stream says.
   take(tick) {
+    if (tick.state === "running") this.begin ??= tick.at; // before that brokers start, and nothing is known yet
     let time = this.items.length ? this.items[this.items.length - 1].time : 0;
     const add = (at, lane, kind, value) => {
       time = Math.max(time, at);
