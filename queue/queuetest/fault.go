@@ -45,8 +45,7 @@ func crashKeepsBacklog(e *env) {
 	ms := publishBacklog(e, q)
 	e.h.Crash(e)
 	c := e.consumerAfterCrash(q)
-	ds := e.takeAfterCrash(c, ms)
-	e.ack(c, ds...)
+	e.ackAfterCrash(c, ms)
 	e.nothing(c, e.quiet)
 }
 
@@ -85,8 +84,7 @@ func crashInFlight(e *env) {
 	c = e.consumerAfterCrash(q)
 	var again []*queue.Delivery
 	if e.caps.Guarantee == queue.AtLeastOnce {
-		again = e.takeAfterCrash(c, left)
-		e.ack(c, again...)
+		again = e.ackAfterCrash(c, left)
 	}
 	for {
 		late, done := e.poll(c)
@@ -151,8 +149,9 @@ func (e *env) consumerAfterCrash(q queue.Queue) queue.Consumer {
 	}
 }
 
-// takeAfterCrash receives until all of ms have come, each once.
-func (e *env) takeAfterCrash(c queue.Consumer, ms []queue.Message) []*queue.Delivery {
+// ackAfterCrash receives until all of ms have come, each once. It acks them as they
+// come: what it held while it waits for the lease of the dead may run out as well.
+func (e *env) ackAfterCrash(c queue.Consumer, ms []queue.Message) []*queue.Delivery {
 	e.Helper()
 	limit := 4*e.h.Arrival + e.h.Redelivery
 	ctx, cancel := e.deadline(limit)
@@ -166,6 +165,9 @@ func (e *env) takeAfterCrash(c queue.Consumer, ms []queue.Message) []*queue.Deli
 			last = err
 		}
 		t.add(ds)
+		if len(ds) > 0 {
+			e.ack(c, ds...)
+		}
 	}
 	if last != nil {
 		e.Logf("last error of Receive: %v", last)
