@@ -1,56 +1,19 @@
 package trial
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"queuelab/bench/broker/brokertest"
-	"queuelab/bench/node"
+	"queuelab/bench/node/nodetest"
 )
 
-// TestMain lets the test binary be what the harness starts: nodes, guards, and
-// the supervisors of brokers.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		var err error
-		switch os.Args[1] {
-		case "node":
-			err = node.Main(context.Background(), os.Stdin, os.Stdout)
-		case "guard":
-			err = node.Guard(os.Args[3:], os.Stdin, os.Stdout)
-		default:
-			brokertest.Main(m)
-			return
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	brokertest.Main(m)
-}
+func TestMain(m *testing.M) { nodetest.Main(m) }
 
 // soak reports whether the long form of a test is asked for.
 func soak() bool { return os.Getenv("QUEUELAB_SOAK") != "" }
 
-var buildSeckill = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "queuelab-build-")
-	if err != nil {
-		return "", err
-	}
-	brokertest.AtEnd(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "seckill")
-	if msg, err := exec.Command("go", "build", "-o", path, "queuelab/app").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the service: %w: %s", err, msg)
-	}
-	return path, nil
-})
+var buildSeckill = nodetest.Seckill()
 
 // newTestLab is a lab whose brokers end with the test.
 func newTestLab(t *testing.T, needs ...string) *Lab {
