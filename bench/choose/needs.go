@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"queuelab/bench/broker"
+	"queuelab/bench/near"
 )
 
 // What an accepted message must survive, by its name in Needs.Loses. Each asks for
@@ -195,30 +196,9 @@ func featureNames() []string {
 func nearest(word string, names []string) string {
 	best, least := "", math.MaxInt
 	for _, name := range names {
-		if d := distance(strings.ToLower(word), name); d < least {
+		if d := near.Distance(strings.ToLower(word), name); d < least {
 			best, least = name, d
 		}
 	}
 	return best
-}
-
-// distance is Levenshtein's, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"queuelab/bench/near"
 )
 
 // Find chooses lessons by number or by a word of their name or question. An
@@ -52,11 +54,11 @@ func suggest(all []Lesson, want string) string {
 		return "there are none"
 	}
 	if n, err := strconv.Atoi(want); err == nil {
-		near := slices.MinFunc(all, func(a, b Lesson) int { return apart(a.Number, n) - apart(b.Number, n) })
-		return fmt.Sprintf("they go from %d to %d, and the nearest is %d, %s", all[0].Number, all[len(all)-1].Number, near.Number, near.Name)
+		best := slices.MinFunc(all, func(a, b Lesson) int { return apart(a.Number, n) - apart(b.Number, n) })
+		return fmt.Sprintf("they go from %d to %d, and the nearest is %d, %s", all[0].Number, all[len(all)-1].Number, best.Number, best.Name)
 	}
-	near := slices.MinFunc(all, func(a, b Lesson) int { return distance(a.Name, want) - distance(b.Name, want) })
-	return fmt.Sprintf("the nearest is %d, %s", near.Number, near.Name)
+	best := slices.MinFunc(all, func(a, b Lesson) int { return distance(a.Name, want) - distance(b.Name, want) })
+	return fmt.Sprintf("the nearest is %d, %s", best.Number, best.Name)
 }
 
 func apart(a, b int) int { return max(a-b, b-a) }
@@ -65,27 +67,7 @@ func apart(a, b int) int { return max(a-b, b-a) }
 func distance(name, want string) int {
 	best := len(name) + len(want)
 	for word := range strings.SplitSeq(name, "-") {
-		best = min(best, edits(word, strings.ToLower(want)))
+		best = min(best, near.Distance(word, strings.ToLower(want)))
 	}
 	return best
-}
-
-// edits counts the letters to be put in, taken out or changed (Levenshtein).
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost = 1 + min(before, row[j], row[j+1])
-			}
-			before, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -113,3 +113,21 @@ func TestPagesSayWhatWasMeasuredUnderWhichConditions(t *testing.T) {
 		}
 	}
 }
+
+func TestDamageAndRepairStandUnderTheirHeadings(t *testing.T) {
+	dir := t.TempDir()
+	e := edition()
+	e.Museum[0].Figures = []learn.Figure{
+		{Name: "damage-lost", Means: learn.Text{EN: "lost before", ZH: "之前"}, Value: 5}, {Name: "repair-lost", Means: learn.Text{EN: "lost after", ZH: "之后"}, Value: 0},
+	}
+	if err := Write(dir, e); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "en", "museum-01-shown.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?s)>Damage<.*lost before.*>5<.*>Repaired<.*lost after.*>0<`).Match(raw) {
+		t.Errorf("got\n%s\nwant the damage's figure below Damage, and the repair's below Repaired", raw)
+	}
+}
