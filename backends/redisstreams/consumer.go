@@ -37,6 +37,7 @@ type entry struct {
 
 	// Guarded by the consumer's mu.
 	lost     bool // its lease is
+	nacked   bool // a nack of it is under way or was done
 	askedAck bool // an earlier ack of it has an unknown outcome
 	askedNak bool
 }

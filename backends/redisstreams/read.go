@@ -3,6 +3,7 @@ package redisstreams
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -65,7 +66,7 @@ func (c *consumer) next(most int) ([]*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	es, err = c.admit(es, nil, 0)
+	es, err = c.admit(es, func(id string) bool { return c.hand[id] != nil }, 0)
 	if err == nil && len(hints) > 0 {
 		var freed []*entry
 		freed, err = c.take(most, hints)
@@ -81,12 +82,23 @@ func (c *consumer) reread(most int) ([]*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.entries) < most {
+	open := false
+	es, err := c.claimed(r.entries, func(id string) bool {
+		e := held[id]
+		// Whether it was given back and taken again is known when its nack is
+		// answered.
+		open = open || e != nil && e.nacked
+		return e != nil
+	}, r.gone)
+	switch {
+	case open:
+		c.rereadAt = "-"
+	case len(r.entries) < most:
 		c.rereadAt = ""
-	} else {
+	default:
 		c.rereadAt = "(" + r.cursor
 	}
-	return c.claimed(r.entries, held, r.gone)
+	return es, err
 }
 
 // takeOver claims what has been idle for longer than a lease. Every second lease
@@ -100,7 +112,7 @@ func (c *consumer) takeOver(most int) ([]*entry, error) {
 	if c.cursor = r.cursor; c.cursor == "0-0" {
 		c.nextClaim = time.Now().Add(c.q.claim / 2)
 	}
-	return c.claimed(r.entries, held, r.gone)
+	return c.claimed(r.entries, func(id string) bool { return held[id] != nil && !held[id].nacked }, r.gone)
 }
 
 // take takes what was given back.
@@ -111,14 +123,16 @@ func (c *consumer) take(most int, hints []any) ([]*entry, error) {
 		return nil, err
 	}
 	c.moreFreed = len(r.entries)+r.gone >= most
-	return c.claimed(r.entries, nil, r.gone)
+	// One that is in hand still was given back by this consumer, which does not
+	// know it yet.
+	return c.claimed(r.entries, func(string) bool { return false }, r.gone)
 }
 
 // claimed admits entries that are pending under this consumer's name. Without
 // acks the broker forgets them first; those that it may not have forgotten are
 // read again.
-func (c *consumer) claimed(es []*entry, held map[string]bool, gone int) ([]*entry, error) {
-	kept, err := c.admit(es, held, gone)
+func (c *consumer) claimed(es []*entry, holds func(id string) bool, gone int) ([]*entry, error) {
+	kept, err := c.admit(es, holds, gone)
 	if !c.q.noAck || len(kept) == 0 {
 		return kept, err
 	}
@@ -141,26 +155,23 @@ func idsOf(es []*entry) []string {
 // held is what this consumer holds now. An entry that a script still finds
 // pending may be acked before its reply is here: what was held before the script
 // was sent must not be delivered because of it.
-func (c *consumer) held() map[string]bool {
+func (c *consumer) held() map[string]*entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	held := make(map[string]bool, len(c.hand))
-	for id := range c.hand {
-		held[id] = true
-	}
-	return held
+	return maps.Clone(c.hand)
 }
 
-// admit takes the entries into the hand, without those that are held already,
-// and acks away those that are no message any more, or never were.
-func (c *consumer) admit(es []*entry, held map[string]bool, gone int) ([]*entry, error) {
+// admit takes the entries into the hand, without those that it holds already,
+// and acks away those that are no message any more, or never were. holds is called
+// with mu locked.
+func (c *consumer) admit(es []*entry, holds func(id string) bool, gone int) ([]*entry, error) {
 	kept := es[:0]
 	var useless []string
 	foreign := 0
 	c.mu.Lock()
 	for _, e := range es {
 		switch {
-		case held[e.id] || c.hand[e.id] != nil:
+		case holds(e.id):
 		case !e.body:
 			useless = append(useless, e.id)
 			gone++
@@ -169,6 +180,9 @@ func (c *consumer) admit(es []*entry, held map[string]bool, gone int) ([]*entry,
 			foreign++
 		default:
 			if !c.q.noAck { // otherwise nobody holds it for us
+				if old := c.hand[e.id]; old != nil {
+					old.lost = true
+				}
 				c.hand[e.id] = e
 			}
 			kept = append(kept, e)

@@ -96,6 +96,7 @@ func (c *consumer) settle(op string, es []*entry, errs []error) {
 			id = &none
 		}
 		args = append(args, id)
+		e.nacked = e.nacked || op == opNack
 	}
 	c.mu.Unlock()
 	owners, err := ownersOf(redisconn.Run(ctx, c.client, script, c.q.keys(), args...))
@@ -110,6 +111,7 @@ func (c *consumer) settle(op string, es []*entry, errs []error) {
 	defer c.mu.Unlock()
 	for i, e := range es {
 		if err != nil {
+			e.nacked = e.nacked && op != opNack
 			e.doubt(op)
 			errs[i] = c.q.Wrap(op, err)
 			continue // still in hand

@@ -12,7 +12,7 @@ import (
 )
 
 // Proxy stands between a queue and its server. It can lose one reply, hold
-// one request back, fall silent, or cut every connection.
+// one request or one reply back, fall silent, or cut every connection.
 type Proxy struct {
 	listener net.Listener
 	server   *url.URL
@@ -26,14 +26,19 @@ type Proxy struct {
 	silent   bool
 	closed   bool
 
-	stopText []byte // the next request with this text waits
-	there    chan struct{}
-	stopping bool
+	stop, late stopover
+}
+
+// stopover is where the next request with the text waits, or its reply.
+type stopover struct {
+	text  []byte
+	there chan struct{}
+	on    bool
 }
 
 type link struct {
 	client, server net.Conn
-	lose           bool // the next reply
+	lose, late     bool // the next reply
 }
 
 // NewProxy starts one, and stops it at the test's end.
@@ -73,14 +78,31 @@ func (p *Proxy) LoseReply(text string) {
 // Stopover stops the next request that holds the text on its way to the server,
 // until release is called. there is closed when it is here.
 func (p *Proxy) Stopover(text string) (there <-chan struct{}, release func()) {
+	return p.wait(&p.stop, text)
+}
+
+// LateReply stops the reply to the next request that holds the text, until release
+// is called. there is closed when it is here.
+func (p *Proxy) LateReply(text string) (there <-chan struct{}, release func()) {
+	return p.wait(&p.late, text)
+}
+
+func (p *Proxy) wait(at *stopover, text string) (there <-chan struct{}, release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stopText, p.there, p.stopping = []byte(text), make(chan struct{}), true
-	return p.there, func() {
+	*at = stopover{text: []byte(text), there: make(chan struct{}), on: true}
+	return at.there, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.stopping = false
+		at.on = false
 		p.change.Broadcast()
+	}
+}
+
+func (p *Proxy) stay(at *stopover) {
+	close(at.there)
+	for at.on && !p.closed {
+		p.change.Wait()
 	}
 }
 
@@ -163,12 +185,12 @@ func (p *Proxy) pass(l *link, b []byte, request bool) bool {
 		p.change.Wait()
 	}
 	if request {
-		if p.stopText != nil && bytes.Contains(b, p.stopText) {
-			p.stopText = nil
-			close(p.there)
-			for p.stopping && !p.closed {
-				p.change.Wait()
-			}
+		if p.stop.text != nil && bytes.Contains(b, p.stop.text) {
+			p.stop.text = nil
+			p.stay(&p.stop)
+		}
+		if p.late.text != nil && bytes.Contains(b, p.late.text) {
+			p.late.text, l.late = nil, true
 		}
 		if p.loseText != nil && bytes.Contains(b, p.loseText) {
 			p.loseText, l.lose = nil, true
@@ -179,6 +201,10 @@ func (p *Proxy) pass(l *link, b []byte, request bool) bool {
 		l.lose = false
 		p.lost++
 		return false
+	}
+	if l.late {
+		l.late = false
+		p.stay(&p.late)
 	}
 	return true
 }
