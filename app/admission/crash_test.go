@@ -180,6 +180,61 @@ func TestProcessesThatDieWhileTheyMoveUnitsLoseNoneAndDoubleNone(t *testing.T) {
 	})
 }
 
+// Two buyers of two buckets lack units when orders come back: whoever gives the
+// first one back dies while its unit is on its way to one of them, and must end
+// that when it tries again, or the second one is sold while the other still lacks.
+func TestAUnitOnItsWayToWhoLacksItArrivesWhenItsOrderIsGivenBackAgain(t *testing.T) {
+	_, c := server(t)
+	of := map[int][]string{} // users by their bucket
+	for i := range 100 {
+		u := fmt.Sprint("u", i)
+		n := int(crc32.ChecksumIEEE([]byte(u)) % 4)
+		of[n] = append(of[n], u)
+	}
+	process, mc := &mortal{}, client(t, c.Options().Addr, time.Second)
+	mc.AddHook(process)
+	live := another(t, c, 4)
+	for _, withdraw := range []bool{false, true} {
+		back := func(g bucketed, r sale.Reservation) error {
+			if withdraw {
+				_, err := g.Withdraw(t.Context(), r)
+				return err
+			}
+			_, err := g.Release(t.Context(), r)
+			return err
+		}
+		for trips := 1; trips < 9; trips++ {
+			v := open(4, nil)
+			load(t, live, v)
+			var all []sale.Reservation
+			for n := range 4 {
+				r := reservation(v, sale.ID(n+1), of[n][0])
+				admit(t, live, r, sale.Admitted, r.OrderID)
+				all = append(all, r)
+			}
+			for n := range 2 { // known too late: there are more buyers than units
+				if err := live.Settle(t.Context(), reservation(v, sale.ID(n+5), of[n][1])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			process.born(trips, true)
+			if err := back(inBuckets(mc, 4), all[2]); err != nil && !errors.Is(err, errDied) {
+				t.Fatal(err)
+			}
+			for _, r := range []sale.Reservation{all[2], all[0]} {
+				if err := back(live, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := sale.Book{Loaded: true, Units: 4, Buyers: 4, Marks: 2}
+			if b, err := live.Book(t.Context(), v.ID); err != nil || b != want {
+				t.Errorf("dead at trip %d, withdraw %v: got %+v, %v, want %+v", trips, withdraw, b, err, want)
+			}
+			admit(t, live, reservation(v, 9, of[3][1]), sale.SoldOut, 0)
+		}
+	}
+}
+
 func TestALoaderThatDiesLeavesAVoucherThatTheNextOneLoads(t *testing.T) {
 	_, c := server(t)
 	for trips := 1; trips < 12; trips++ {

@@ -5,7 +5,16 @@
 -- KEYS: sale, buyers, marks, due, keys.  ARGV: buyer's field, order.
 local sold = redis.call('HMGET', KEYS[1], 'stock', 'units', 'owed')
 local stock, units = tonumber(sold[1] or ''), tonumber(sold[2] or '')
-if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return {0, sold[3] and stock and stock > 0 and 1 or 0} end
+-- Units on their way count: those who send them may have died.
+local function uneven()
+  if not sold[3] then return 0 end
+  if stock and stock > 0 then return 1 end
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if string.match(field, '^out:') then return 1 end
+  end
+  return 0
+end
+if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return {0, uneven()} end
 -- The buyer is told to try again, and may do that with the same key.
 local user = string.match(ARGV[1], '^[^#]*')
 local wishes, left = redis.call('HGET', KEYS[5], user), ''
@@ -25,4 +34,4 @@ if stock and units then
   stock = math.min(stock + 1, math.max(0, units - redis.call('HLEN', KEYS[2])))
   redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock))
 end
-return {1, sold[3] and stock and stock > 0 and 1 or 0}
+return {1, uneven()}
