@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -20,11 +22,14 @@ import (
 )
 
 // output is standard output that remembers a failure: a list that was cut short
-// by a full disk must not end as a success, though nobody looks at each line.
+// by a full disk must not end as a success, though nobody looks at each line. Once
+// nobody reads it any more it calls lost, so that what is under way ends, and
+// leaves nothing: the signal that comes then would end it without.
 type output struct {
-	f   *os.File
-	mu  sync.Mutex
-	err error
+	f    *os.File
+	lost func(cause error)
+	mu   sync.Mutex
+	err  error
 }
 
 // Write implements io.Writer.
@@ -34,6 +39,9 @@ func (o *output) Write(b []byte) (int, error) {
 		o.mu.Lock()
 		o.err = cmp.Or(o.err, err)
 		o.mu.Unlock()
+		if errors.Is(err, syscall.EPIPE) && o.lost != nil {
+			o.lost(err)
+		}
 	}
 	return n, err
 }

@@ -86,6 +86,44 @@ func TestNothingOutlivesARun(t *testing.T) {
 	}
 }
 
+func TestWhoStopsReadingEndsTheRun(t *testing.T) {
+	t.Parallel()
+	brokertest.Need(t, "redis")
+	bin, err := buildBoth()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	mark := "QUEUELAB_KILL_TEST=" + strconv.FormatUint(rand.Uint64(), 36)
+	for _, args := range []string{"learn --all --no-ask", "list"} {
+		run := exec.Command(filepath.Join(bin, "queuelab"), strings.Fields(args)...)
+		run.Env = append(os.Environ(), mark, "TMPDIR="+dir)
+		var stderr bytes.Buffer
+		run.Stderr = &stderr
+		out, err := run.StdoutPipe()
+		if err == nil {
+			err = run.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if args != "list" { // which is written before anybody could read it
+			if _, err := out.Read(make([]byte, 1)); err != nil {
+				t.Errorf("%s: the first byte: %v", args, err)
+			}
+		}
+		out.Close()
+		err = run.Wait()
+		if code := run.ProcessState.ExitCode(); code != 128+int(syscall.SIGPIPE) {
+			t.Errorf("%s: got exit status %d (%v), want 141: %s", args, code, err, stderr.String())
+		}
+		brokertest.UntilMarked(t, mark, "nothing outlives "+args, func(ps []string) bool { return len(ps) == 0 })
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: left %v, %v", args, left, err)
+		}
+	}
+}
+
 // checkKept asserts that an interrupted run kept what was finished, and said
 // that it is not all.
 func checkKept(t *testing.T, out string) {

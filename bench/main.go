@@ -83,13 +83,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal must end a run that does not stop.
 	context.AfterFunc(ctx, stop)
-	out := &output{f: os.Stdout}
-	err := run(ctx, os.Args[1:], os.Stdin, out, os.Stderr)
+	ctx, lost := context.WithCancelCause(ctx)
+	out, errs := &output{f: os.Stdout, lost: lost}, &output{f: os.Stderr, lost: lost}
+	err := run(ctx, os.Args[1:], os.Stdin, out, errs)
 	if err == nil {
 		err = out.failed()
 	}
 	var exit exitError
 	switch {
+	case errors.Is(context.Cause(ctx), syscall.EPIPE):
+		os.Exit(unread)
 	case errors.As(err, &exit):
 		os.Exit(int(exit))
 	case err != nil:
@@ -97,6 +100,10 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// unread is the exit status when nobody reads what is written, as of a program that
+// the signal for it has ended.
+const unread = 128 + int(syscall.SIGPIPE)
 
 // silent keeps go-redis from writing to standard error what its errors tell too.
 type silent struct{}
@@ -124,6 +131,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "queuelab: %v; `queuelab --help` shows what there is\n", err)
 		return exitError(2)
 	}
+	if !parsed.Selected().Hidden { // those belong to a harness, and end with it
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	}
 	err = parsed.Run(&env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, terminal: isTerminal(stderr), color: isTerminal(stdout) && os.Getenv("NO_COLOR") == ""})
 	return interrupted(ctx, stderr, err)
 }
@@ -135,6 +145,8 @@ func interrupted(ctx context.Context, stderr io.Writer, err error) error {
 	switch {
 	case err == nil, ctx.Err() == nil, errors.As(err, &exit):
 		return err
+	case errors.Is(context.Cause(ctx), syscall.EPIPE):
+		return exitError(unread)
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(stderr, "queuelab: interrupted")
 	default:
