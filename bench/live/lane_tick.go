@@ -57,8 +57,22 @@ func (l *lane) collect() {
 		}
 		for _, r := range records {
 			p.take(r)
+			if r.Event == ledger.Acked && !l.caps.Broadcast {
+				l.settled(p, r)
+			}
 		}
 		l.fresh = append(l.fresh, records...)
+	}
+}
+
+// settled: what another consumer has acked is held no more by those that were done
+// with it before, and whose ack did not reach the broker; under the lock. Who is not
+// done with it, such as one that is frozen, holds it still.
+func (l *lane) settled(by *process, r ledger.Record) {
+	for _, p := range l.processes {
+		if h, held := p.holds[r.ID()]; held && p != by && h.done && h.since < r.At {
+			delete(p.holds, r.ID())
+		}
 	}
 }
 
