@@ -22,7 +22,7 @@ for i = 1, #ARGV, 3 do
   elseif redis.call('HLEN', KEYS[3]) == 0 and redis.call('HGET', KEYS[2], name) == text then
     redis.call('HDEL', KEYS[2], name)
     dropped = dropped + 1
-    -- As in release.lua.
+    -- As free in back.lua.
     local sold = redis.call('HMGET', KEYS[1], 'stock', 'units')
     local stock, units = tonumber(sold[1] or ''), tonumber(sold[2] or '')
     if stock and units then

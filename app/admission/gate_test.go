@@ -447,6 +447,19 @@ var gateCases = map[string]func(*testing.T, sale.Gate){
 		wantLeft(t, g, v, 0)
 		admit(t, g, reservation(v, 3, "c"), sale.SoldOut, 0)
 	},
+	"a buyer who is restored after the load has a unit once the order is settled": func(t *testing.T, g sale.Gate) {
+		v := open(1, nil)
+		load(t, g, v)
+		r := reservation(v, 1, "a") // which another loader read from the database
+		if err := g.Restore(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Settle(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		wantLeft(t, g, v, 0)
+		admit(t, g, reservation(v, 2, "b"), sale.SoldOut, 0)
+	},
 	"a release before the load is counted by the load": func(t *testing.T, g sale.Gate) {
 		v := open(2, nil)
 		if err := g.Restore(t.Context(), reservation(v, 1, "a")); err != nil {

@@ -146,10 +146,8 @@ func (m *Memory) Settle(_ context.Context, rs ...sale.Reservation) error {
 	for _, r := range rs {
 		v := m.create(r.VoucherID)
 		delete(v.marks, r.OrderID)
-		if v.buyers[field(r)] != r.OrderID {
-			v.buyers[field(r)] = r.OrderID
-			v.stock = min(v.stock, max(0, v.units-int64(len(v.buyers))))
-		}
+		v.buyers[field(r)] = r.OrderID
+		v.stock = min(v.stock, max(0, v.units-int64(len(v.buyers))))
 	}
 	return nil
 }

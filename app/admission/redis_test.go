@@ -193,7 +193,7 @@ func slowProxy(t *testing.T, addr string) (string, *atomic.Bool) {
 func TestAnAnswerThatIsLostTakesNothingTwice(t *testing.T) {
 	_, c := server(t)
 	addr, hold := slowProxy(t, c.Options().Addr)
-	g := admission.NewRedis(client(t, addr, 300*time.Millisecond))
+	g := admission.NewRedis(client(t, addr, 10*time.Second))
 	v := open(5, nil)
 	load(t, g, v)
 	r := reservation(v, 1, "u")
@@ -239,7 +239,7 @@ func TestAnAnswerThatIsLostTakesNothingTwice(t *testing.T) {
 func TestClicksThatShareALostAnswerAreEachAskedAgain(t *testing.T) {
 	_, c := server(t)
 	addr, hold := slowProxy(t, c.Options().Addr)
-	g := admission.NewRedis(client(t, addr, 200*time.Millisecond))
+	g := admission.NewRedis(client(t, addr, 10*time.Second))
 	v := open(30, nil)
 	load(t, g, v)
 	if err := g.Check(t.Context()); err != nil { // the script is known
@@ -332,28 +332,32 @@ func TestScriptsDeclareTheirKeysForACluster(t *testing.T) {
 	}
 	now := time.Now().UnixMilli()
 	for _, s := range []struct {
-		file string
-		keys []string
-		args []any
+		files string
+		keys  []string
+		args  []any
 	}{
 		{"load.lua", tag("sale", "buyers"), []any{5, 5, 0, now + 3_600_000, 2, 0}},
 		{"admit.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"", 2, "u", "1", 0, "k", "{}", "u", "2", 1, "", "{}"}},
 		{"admit.lua", append(tag("sale", "buyers", "marks", "due", "keys"), "list:{1}"), []any{"lpush", 1, "v", "3", 0, "", "{}", 1, "message"}},
 		{"stale.lua", tag("marks", "due"), []any{0, 10}},
-		{"withdraw.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"u", "1"}},
+		{"back.lua withdraw.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"u", "1"}},
 		{"settle.lua", tag("sale", "buyers", "marks", "due"), []any{"u#1", "2"}},
-		{"release.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"u#1", "2"}},
+		{"back.lua release.lua", tag("sale", "buyers", "marks", "due", "keys"), []any{"u#1", "2"}},
 	} {
-		src, err := os.ReadFile(s.file)
-		if err != nil {
-			t.Fatal(err)
+		src := "#!lua\n"
+		for _, file := range strings.Fields(s.files) {
+			part, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			src += string(part)
 		}
-		got, err := c.Eval(t.Context(), "#!lua\n"+string(src), s.keys, s.args...).Result()
+		got, err := c.Eval(t.Context(), src, s.keys, s.args...).Result()
 		if err != nil {
-			t.Errorf("%s: %v", s.file, err)
+			t.Errorf("%s: %v", s.files, err)
 		}
 		if got == nil {
-			t.Errorf("%s: got nothing, want an answer", s.file)
+			t.Errorf("%s: got nothing, want an answer", s.files)
 		}
 	}
 	// The check itself works: keys of two vouchers are refused.

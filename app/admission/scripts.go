@@ -9,6 +9,8 @@ import (
 var (
 	//go:embed admit.lua
 	admitSource string
+	//go:embed back.lua
+	backSource string
 	//go:embed release.lua
 	releaseSource string
 	//go:embed settle.lua
@@ -56,8 +58,8 @@ type scripts struct {
 
 func newScripts() scripts {
 	return scripts{
-		admit: redis.NewScript(admitSource), release: redis.NewScript(releaseSource), settle: redis.NewScript(settleSource),
-		withdraw: redis.NewScript(withdrawSource), stale: redis.NewScript(staleSource), load: redis.NewScript(loadSource),
+		admit: redis.NewScript(admitSource), release: redis.NewScript(backSource + releaseSource), settle: redis.NewScript(settleSource),
+		withdraw: redis.NewScript(backSource + withdrawSource), stale: redis.NewScript(staleSource), load: redis.NewScript(loadSource),
 		start: redis.NewScript(startSource), look: redis.NewScript(lookSource), level: redis.NewScript(levelSource), index: redis.NewScript(indexSource),
 		drop: redis.NewScript(dropSource), resize: redis.NewScript(resizeSource),
 		take: redis.NewScript(takeSource), accept: redis.NewScript(acceptSource), forget: redis.NewScript(forgetSource),

@@ -2,7 +2,6 @@
 -- hold them: a Redis that lost its keys was loaded before they were committed.
 -- Returns 2 if more is held in this bucket than it has.
 -- KEYS: sale, buyers, marks, due.  ARGV: buyer's field, order, and so on.
-local missed = false
 for from = 1, #ARGV, 1000 do -- Lua cannot unpack any number
   local fields, orders, holder = {}, {}, {}
   for i = from, math.min(from + 999, #ARGV), 2 do
@@ -16,7 +15,7 @@ for from = 1, #ARGV, 1000 do -- Lua cannot unpack any number
   for i, order in ipairs(orders) do
     if holder[fields[i]] ~= order then
       redis.call('HSET', KEYS[2], fields[i], order)
-      holder[fields[i]], missed = order, true
+      holder[fields[i]] = order
     end
   end
 end
@@ -24,5 +23,5 @@ local sold = redis.call('HMGET', KEYS[1], 'stock', 'units')
 local stock, units = tonumber(sold[1] or ''), tonumber(sold[2] or '')
 if not (stock and units) then return 0 end
 local most = units - redis.call('HLEN', KEYS[2])
-if missed and stock > math.max(0, most) then redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', math.max(0, most))) end
+if stock > math.max(0, most) then redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', math.max(0, most))) end
 return most < 0 and 2 or 0
