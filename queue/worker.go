@@ -77,6 +77,10 @@ type Worker struct {
 // the context of Run: what a handler finished while draining is still acked.
 const settleTimeout = 5 * time.Second
 
+// settleAgain is the pause before what was not settled within settleTimeout is tried
+// again, until the worker stops.
+const settleAgain = time.Second
+
 // Run works until ctx ends or the consumer is closed. Then it receives no more
 // and starts no more handlers, lets those that run finish until DrainTimeout,
 // ends their ctx, and waits for them. What was not finished stays unsettled, so

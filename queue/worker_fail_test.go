@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -288,30 +289,35 @@ func TestWorkerBackoff(t *testing.T) {
 // flaky fails the first calls of each operation.
 type flaky struct {
 	queue.Consumer
+	mu                 sync.Mutex
 	receive, ack, nack int
 }
 
 var errFlaky = errors.New("broker is away")
 
+func (f *flaky) fails(left *int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	*left--
+	return *left >= 0
+}
+
 func (f *flaky) Receive(ctx context.Context, max int) ([]*queue.Delivery, error) {
-	if f.receive > 0 {
-		f.receive--
+	if f.fails(&f.receive) {
 		return nil, errFlaky
 	}
 	return f.Consumer.Receive(ctx, max)
 }
 
 func (f *flaky) Ack(ctx context.Context, ds ...*queue.Delivery) error {
-	if f.ack > 0 {
-		f.ack--
+	if f.fails(&f.ack) {
 		return errFlaky
 	}
 	return f.Consumer.Ack(ctx, ds...)
 }
 
 func (f *flaky) Nack(ctx context.Context, ds ...*queue.Delivery) error {
-	if f.nack > 0 && len(ds) > 0 {
-		f.nack--
+	if len(ds) > 0 && f.fails(&f.nack) {
 		return errFlaky
 	}
 	return f.Consumer.Nack(ctx, ds...)
@@ -341,6 +347,24 @@ func TestWorkerSurvivesErrorsOfTheQueue(t *testing.T) {
 			r.run(&queue.Worker{Consumer: &flaky{Consumer: r.c, nack: 1}, Handle: r.failing, MaxAttempts: 2, DeadLetter: r.deadLetter}, time.Minute)
 			r.want("handle bad/1", "handle bad/2", "dead bad: cannot do bad")
 			r.wantLeft()
+		})
+	})
+	for _, tries := range []int{5, 12, 25} { // within its time, and beyond it
+		t.Run(fmt.Sprintf("WhatFails%dTimesIsSettledAllTheSame", tries), func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.publish("bad", "good")
+				r.run(&queue.Worker{Consumer: &flaky{Consumer: r.c, nack: tries, ack: tries}, Handle: r.failing, MaxAttempts: 2, DeadLetter: r.deadLetter}, 5*time.Minute)
+				r.want("handle bad/1", "handle good/1", "handle bad/2", "dead bad: cannot do bad")
+				r.wantLeft()
+			})
+		})
+	}
+	t.Run("WhatIsNotSettledYetIsHeld", func(t *testing.T) {
+		bubble(t, func(r *rig) {
+			r.publish("1", "2", "3", "4", "5", "6")
+			r.run(&queue.Worker{Consumer: &flaky{Consumer: r.c, ack: 1 << 30}, Handle: r.failing}, 5*time.Minute)
+			r.want("handle 1/1", "handle 2/1", "handle 3/1", "handle 4/1") // as many as it may hold
+			r.wantLeft("1/2", "2/2", "3/2", "4/2", "5/1", "6/1")
 		})
 	})
 	t.Run("AnAckThatNeverSucceedsIsReported", func(t *testing.T) {

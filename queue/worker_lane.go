@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -156,36 +157,52 @@ func (r *run) gaveUp(d *Delivery, attempt int, cause error) bool {
 	return true
 }
 
-// settle is the end of deliveries, whether it succeeds or not. It retries,
-// since one unsettled delivery can hold up all that follow it on a queue that
-// remembers only how far it has got.
+// settle is the end of deliveries. It tries again, since one unsettled delivery can
+// hold up all that follow it on a queue that remembers only how far it has got, and
+// since a queue may keep for this consumer, for as long as it lives, what nobody
+// settles. It returns after settleTimeout: then it goes on beside the lane.
 func (r *run) settle(op string, do func(context.Context, ...*Delivery) error, ds ...*Delivery) {
 	if len(ds) == 0 {
 		return
 	}
-	defer r.release(len(ds))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.handling), settleTimeout)
-	defer cancel()
-	for pause := 50 * time.Millisecond; ; pause *= 2 {
-		err := do(ctx, ds...)
-		if err == nil {
-			return
-		}
-		var left []*Delivery
-		for _, d := range ds {
-			if !d.Settled() {
-				left = append(left, d)
+	left, err := r.trySettle(do, ds)
+	r.release(len(ds) - len(left))
+	if err != nil {
+		r.report(op, err)
+	}
+	if len(left) == 0 {
+		return
+	}
+	r.wg.Go(func() {
+		for len(left) > 0 && r.wait(settleAgain) {
+			n := len(left)
+			left, err = r.trySettle(do, left)
+			r.release(n - len(left))
+			if err != nil && len(left) == 0 {
+				r.report(op, err)
 			}
 		}
-		ds = left
-		if len(ds) == 0 || ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrUnsupported) {
-			r.report(op, err)
-			return
+		r.release(len(left))
+	})
+}
+
+// trySettle returns, with the last error, what is still unsettled and worth another
+// try.
+func (r *run) trySettle(do func(context.Context, ...*Delivery) error, ds []*Delivery) (left []*Delivery, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.handling), settleTimeout)
+	defer cancel()
+	left = ds
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		if err = do(ctx, left...); err == nil {
+			return nil, nil
+		}
+		left = slices.DeleteFunc(slices.Clone(left), (*Delivery).Settled)
+		if len(left) == 0 || errors.Is(err, ErrClosed) || errors.Is(err, ErrUnsupported) {
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
-			r.report(op, err)
-			return
+			return left, err
 		case <-time.After(pause):
 		}
 	}
