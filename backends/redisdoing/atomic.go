@@ -92,13 +92,21 @@ local function read(entry) return entry:match('^(%d+) %S+ (.*)$') end
 )
 
 var (
-	// take: count, how the tokens begin, worker. Returns the values, oldest first.
-	takeScript = redis.NewScript(redisconn.Clock + `
+	// take: count, how the tokens begin, worker. Returns the values, oldest first. A
+	// client library that sends it again, since the reply was lost, gets the same.
+	takeScript = redis.NewScript(redisconn.Clock + rollback + `
 local out = {}
 for i = 1, tonumber(ARGV[1]) do
-	local v = redis.call('RPOP', KEYS[1])
-	if not v then break end
-	redis.call('HSET', KEYS[2], ARGV[2] .. i, string.format('%.0f %s ', now, ARGV[3]) .. v)
+	local token, v = ARGV[2] .. i
+	local entry = redis.call('HGET', KEYS[2], token)
+	if entry then
+		local _
+		_, v = read(entry)
+	else
+		v = redis.call('RPOP', KEYS[1])
+		if not v then break end
+		redis.call('HSET', KEYS[2], token, string.format('%.0f %s ', now, ARGV[3]) .. v)
+	end
 	out[i] = v
 end
 return out`)

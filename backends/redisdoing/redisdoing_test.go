@@ -221,3 +221,31 @@ func TestAForeignEntryIsLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestATakeThatTheClientLibrarySendsTwiceLosesNothing(t *testing.T) {
+	server := brokertest.Start(t, "redis", "no-persistence")
+	proxy := redistest.NewProxy(t, server)
+	c, _ := redistest.Both(t, backend.At(t, proxy.URL(backend, "twice", "pop=atomic&batch=1&retries=1&claim=1h")))
+	_, p := redistest.Both(t, backend.Queue(t, server, "twice", "pop=atomic"))
+	publish := func(ids ...string) {
+		for _, id := range ids {
+			if err := p.Publish(t.Context(), queue.Message{ID: id, Key: "k"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	publish("0") // with it the server gets the script
+	all := redistest.Take(t, c, 1)
+	publish("1", "2")
+	proxy.LoseReply("twice}:doing") // of the script alone
+	all = append(all, redistest.Take(t, c, 2)...)
+	if proxy.Lost() != 1 {
+		t.Fatalf("lost %d replies, want 1", proxy.Lost())
+	}
+	if err := c.Ack(t.Context(), all...); err != nil {
+		t.Errorf("ack: %v", err)
+	}
+	if all[1].ID != "1" || all[2].ID != "2" {
+		t.Errorf("got %s and %s, want 1 and 2", all[1].ID, all[2].ID)
+	}
+}

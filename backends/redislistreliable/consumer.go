@@ -16,9 +16,11 @@ type consumer struct {
 	name       string
 	processing string
 
-	// Only for the goroutine that takes: a take has failed, and may have moved
-	// messages that nobody was told of.
-	doubt bool
+	// Only for the goroutine that takes. In doubt a take has failed, and may have
+	// moved messages that nobody was told of; it may do so after the look for them,
+	// where the network held it back, or be one that go-redis has sent twice.
+	doubt  bool
+	looked time.Time
 }
 
 // keepNames is how long the name of a dead consumer is looked under. A BLMOVE that
@@ -42,12 +44,12 @@ func (c *consumer) Take(h *redisconn.Holder, most int) ([]*redisconn.Taken, erro
 }
 
 func (c *consumer) take(h *redisconn.Holder, n int) ([]string, error) {
-	if c.doubt {
+	if c.doubt || time.Since(c.looked) >= c.q.claim {
 		values, err := c.reread(h)
 		if err != nil {
 			return nil, err
 		}
-		if c.doubt = false; len(values) > 0 {
+		if c.doubt, c.looked = false, time.Now(); len(values) > 0 {
 			return values, nil
 		}
 	}

@@ -98,7 +98,7 @@ func (q *reliable) Publisher(ctx context.Context) (queue.Publisher, error) {
 // Consumer implements queue.Queue. Its name is registered before it takes
 // anything.
 func (q *reliable) Consumer(ctx context.Context) (queue.Consumer, error) {
-	c := &consumer{q: q, name: redisconn.NewName()}
+	c := &consumer{q: q, name: redisconn.NewName(), looked: time.Now()}
 	c.processing = q.processing(c.name)
 	return redisconn.NewHolder(ctx, q.Base, c, q.claim/3)
 }

@@ -179,6 +179,28 @@ func TestALostReplyToATakeIsFoundOnTheOwnList(t *testing.T) {
 	}
 }
 
+func TestWhatNobodyWasToldOfComesWithinALease(t *testing.T) {
+	t.Parallel()
+	server := brokertest.Start(t, "redis", setting)
+	look := redistest.Client(t, server)
+	c, p := redistest.Both(t, backend.Queue(t, server, "late-take", "claim=1s"))
+	publish(t, p, "0")
+	held := redistest.Take(t, c, 1)
+	publish(t, p, "1")
+	// As a take does that was held back by the network until after the look for it.
+	name := look.ZRange(t.Context(), key("late-take")+":names", 0, -1).Val()[0]
+	if err := look.LMove(t.Context(), key("late-take"), key("late-take")+":processing:"+name, "right", "left").Err(); err != nil {
+		t.Fatal(err)
+	}
+	ds := redistest.Take(t, c, 1)
+	if ds[0].ID != "1" {
+		t.Errorf("got message %s, want 1", ds[0].ID)
+	}
+	if err := c.Ack(t.Context(), append(held, ds...)...); err != nil {
+		t.Errorf("ack: %v", err)
+	}
+}
+
 func nothing(t *testing.T, c queue.Consumer, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
