@@ -114,7 +114,7 @@ func (p *process) starts(what, voucher string) (n int) {
 func TestASignalOpensTheSaleAtEveryInstanceOnce(t *testing.T) {
 	db, args := streams(t)
 	ps := []*process{start(t, t.TempDir(), args...), start(t, t.TempDir(), args...), start(t, t.TempDir(), args...)}
-	byTime := signalled(t, ps[0].base, fmt.Sprintf(`,"openFrom":%q,"openTo":%q`, time.Now().Add(700*time.Millisecond).Format(time.RFC3339Nano), time.Now().Add(900*time.Millisecond).Format(time.RFC3339Nano)))
+	byTime := signalled(t, ps[0].base, fmt.Sprintf(`,"openFrom":%q,"openTo":%q`, time.Now().Add(3*time.Second).Format(time.RFC3339Nano), time.Now().Add(3200*time.Millisecond).Format(time.RFC3339Nano)))
 	wantOneStart(t, ps, byTime, func() {})
 	byHand := signalled(t, ps[1].base, "")
 	wantOneStart(t, ps, byHand, func() {

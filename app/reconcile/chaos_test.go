@@ -18,12 +18,17 @@ import (
 // are lost, decided orders are not settled, closed ones not given back.
 type chaos struct {
 	*lab
-	queue    chan sale.Reservation
-	inFlight atomic.Int64
+	queue   chan sale.Reservation
+	pending atomic.Int64 // sent, and not yet done with
 }
 
 func (c *chaos) Backlog(context.Context) (queue.Backlog, error) {
-	return queue.Backlog{Ready: int64(len(c.queue)), InFlight: c.inFlight.Load()}, nil
+	return queue.Backlog{Ready: c.pending.Load()}, nil
+}
+
+func (c *chaos) send(r sale.Reservation) {
+	c.pending.Add(1)
+	c.queue <- r
 }
 
 func dies() bool { return rand.IntN(4) == 0 }
@@ -32,7 +37,7 @@ func (c *chaos) buyer(ctx context.Context, n int) {
 	r := c.order(fmt.Sprint(n % 60)) // some come again
 	got, _, err := c.gate.Admit(ctx, r)
 	if err == nil && got == sale.Admitted && !dies() {
-		c.queue <- r
+		c.send(r)
 	}
 }
 
@@ -42,9 +47,8 @@ func (c *chaos) work(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case r := <-c.queue:
-			c.inFlight.Add(1)
 			c.decide(r)
-			c.inFlight.Add(-1)
+			c.pending.Add(-1)
 		}
 	}
 }
@@ -88,7 +92,7 @@ func TestASaleWhoseProcessesDieAtEveryStepIsPutRightWhileItRuns(t *testing.T) {
 	const stock, clicks = 40, 400
 	c := &chaos{lab: newLab(t, admission.NewMemory(nil), stock), queue: make(chan sale.Reservation, 10_000)}
 	c.r.Repair, c.r.Backlog = true, c
-	c.r.Publish = func(_ context.Context, r sale.Reservation) error { c.queue <- r; return nil }
+	c.r.Publish = func(_ context.Context, r sale.Reservation) error { c.send(r); return nil }
 	ctx, cancel := context.WithCancel(context.Background())
 	var workers, buyers sync.WaitGroup
 	t.Cleanup(func() { cancel(); workers.Wait() })
@@ -107,19 +111,20 @@ func TestASaleWhoseProcessesDieAtEveryStepIsPutRightWhileItRuns(t *testing.T) {
 	sold := make(chan struct{})
 	go func() { buyers.Wait(); close(sold) }()
 	deadline := time.Now().Add(30 * time.Second)
-	for open := true; ; {
+	for {
+		over := false
+		select {
+		case <-sold:
+			over = c.pending.Load() == 0 // before the look, which is of all then
+		default:
+		}
 		s := c.once()
 		for _, d := range s.Drift {
 			if d.Kind.Sure() {
 				t.Fatalf("got %v, want a database that never contradicts itself", d)
 			}
 		}
-		select {
-		case <-sold:
-			open = false
-		default:
-		}
-		if l, _ := c.Backlog(ctx); !open && len(s.Found) == 0 && s.Waiting == 0 && l.Ready+l.InFlight == 0 {
+		if over && len(s.Found) == 0 && s.Waiting == 0 {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -90,6 +90,8 @@ func TestAnUnpaidOrderExpiresPromptlyAndItsBuyerMayBuyAgain(t *testing.T) {
 	}
 	t.Logf("cancelled %v after its time to pay", os[0].Closed.Sub(os[0].PayBy))
 	l.eventually("the gate has the unit again", func() bool { left, _, _ := l.gate.Left(context.Background(), v.ID); return left == 2 })
+	cancel() // the next one has as little time to pay
+	wg.Wait()
 	again := l.admit(v, "u")
 	l.send(again)
 	l.drained()
